@@ -1,0 +1,406 @@
+"""Sizes that are known (int) or depend on named dynamic axes (`Dim`), and exact arithmetic on them.
+
+A `Dim` is a polynomial with integer coefficients over atoms. An atom is a symbol (``batch``) or a function that
+polynomials cannot say (``(h + 1) // 2``, ``h % 7``, ``max(h, w)``). Results that turn out constant come back as
+plain `int`, so ``Size = int | Dim`` is the type to work with. No sympy here: this runs for each node of a graph.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterable, Mapping
+from typing import Union
+
+INFINITY = math.inf
+
+
+class Atom:
+    """A symbol (`fn` is None) or a function of sizes; two atoms with the same text are the same."""
+
+    __slots__ = ("args", "fn", "high", "low", "text")
+
+    def __init__(self, text: str, low: float = 0, high: float = INFINITY, fn: str | None = None, args: tuple[Size, ...] = ()):
+        self.text, self.low, self.high, self.fn, self.args = text, low, high, fn, args
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Atom) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __lt__(self, other: Atom) -> bool:
+        return self.text < other.text
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+Monomial = tuple[Atom, ...]
+
+
+class Dim:
+    """A size that is not a plain number. Immutable; equality is equality of the normal form."""
+
+    __slots__ = ("_hash", "_text", "terms")
+
+    def __init__(self, terms: tuple[tuple[Monomial, int], ...]):
+        self.terms = terms
+        self._hash = hash(terms)
+        self._text: str | None = None
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Dim) and self._hash == other._hash and self.terms == other.terms)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __add__(self, other: Size) -> Size:
+        return _add(self, other)
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Size:
+        return _mul(self, -1)
+
+    def __sub__(self, other: Size) -> Size:
+        return _add(self, _mul(other, -1))
+
+    def __rsub__(self, other: Size) -> Size:
+        return _add(_mul(self, -1), other)
+
+    def __mul__(self, other: Size) -> Size:
+        return _mul(self, other)
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: Size) -> Size:
+        return floordiv(self, other)
+
+    def __rfloordiv__(self, other: Size) -> Size:
+        return floordiv(other, self)
+
+    def __mod__(self, other: Size) -> Size:
+        return mod(self, other)
+
+    def __rmod__(self, other: Size) -> Size:
+        return mod(other, self)
+
+    def __bool__(self) -> bool:
+        raise TypeError(f"the truth of the size {self} is not known; use dims.equal or dims.compare")
+
+    def __str__(self) -> str:
+        if self._text is None:
+            self._text = _text(self.terms)
+        return self._text
+
+    def __repr__(self) -> str:
+        return f"Dim({self})"
+
+    @property
+    def atoms(self) -> set[Atom]:
+        return {atom for monomial, _ in self.terms for atom in monomial}
+
+    @property
+    def symbols(self) -> set[str]:
+        """The names of all symbols in it, those inside functions too."""
+        found: set[str] = set()
+        for atom in self.atoms:
+            if atom.fn is None:
+                found.add(atom.text)
+            else:
+                for arg in atom.args:
+                    if isinstance(arg, Dim):
+                        found |= arg.symbols
+        return found
+
+    @property
+    def symbol(self) -> Atom | None:
+        """The one symbol that this size is, or None where it is anything more."""
+        if len(self.terms) == 1:
+            monomial, coefficient = self.terms[0]
+            if coefficient == 1 and len(monomial) == 1 and monomial[0].fn is None:
+                return monomial[0]
+        return None
+
+
+Size = Union[int, Dim]
+
+
+def symbol(name: str, low: int = 0) -> Dim:
+    """The size that is called `name`; never less than `low`."""
+    return Dim((((Atom(name, low),), 1),))
+
+
+def _text(terms: tuple[tuple[Monomial, int], ...]) -> str:
+    parts = []
+    for monomial, coefficient in terms:
+        factors = [a.text for a in monomial]
+        if not factors:
+            parts.append(str(coefficient))
+        elif coefficient == 1:
+            parts.append("*".join(factors))
+        elif coefficient == -1:
+            parts.append("-" + "*".join(factors))
+        else:
+            parts.append("*".join([str(coefficient), *factors]))
+    return " + ".join(parts).replace("+ -", "- ")
+
+
+def _from_terms(terms: dict[Monomial, int]) -> Size:
+    kept = [(m, c) for m, c in terms.items() if c]
+    if not kept:
+        return 0
+    if len(kept) == 1 and not kept[0][0]:
+        return kept[0][1]
+    kept.sort(key=lambda item: (-len(item[0]), [a.text for a in item[0]]))
+    return Dim(tuple(kept))
+
+
+def _terms(size: Size) -> tuple[tuple[Monomial, int], ...]:
+    if isinstance(size, Dim):
+        return size.terms
+    return (((), int(size)),) if size else ()
+
+
+@functools.lru_cache(maxsize=65536)
+def _add(a: Size, b: Size) -> Size:
+    if not isinstance(a, Dim) and not isinstance(b, Dim):
+        return a + b
+    terms = dict(_terms(a))
+    for monomial, coefficient in _terms(b):
+        terms[monomial] = terms.get(monomial, 0) + coefficient
+    return _from_terms(terms)
+
+
+@functools.lru_cache(maxsize=65536)
+def _mul(a: Size, b: Size) -> Size:
+    if not isinstance(a, Dim) and not isinstance(b, Dim):
+        return a * b
+    terms: dict[Monomial, int] = {}
+    for m, c in _terms(a):
+        for n, d in _terms(b):
+            monomial = tuple(sorted(m + n)) if m and n else m or n
+            terms[monomial] = terms.get(monomial, 0) + c * d
+    return _from_terms(terms)
+
+
+def _function(fn: str, a: Size, b: Size) -> Dim:
+    low, high = _range_of(fn, a, b)
+    text = f"{fn}({a}, {b})" if fn in ("max", "min") else f"({a}) {fn} ({b})"
+    if fn in ("//", "%"):
+        text = f"({_wrapped(a)} {fn} {_wrapped(b)})"
+    return Dim((((Atom(text, low, high, fn, (a, b)),), 1),))
+
+
+def _wrapped(size: Size) -> str:
+    text = str(size)
+    return f"({text})" if " " in text and not (text.startswith("(") and isinstance(size, Dim) and len(size.terms) == 1) else text
+
+
+def _range_of(fn: str, a: Size, b: Size) -> tuple[float, float]:
+    (al, ah), (bl, bh) = bounds(a), bounds(b)
+    if fn == "max":
+        return max(al, bl), max(ah, bh)
+    if fn == "min":
+        return min(al, bl), min(ah, bh)
+    if fn == "%":
+        return (0, bh - 1) if bl > 0 else (-INFINITY, INFINITY)
+    if isinstance(b, int) and b > 0:
+        return (al if abs(al) == INFINITY else al // b), (ah if abs(ah) == INFINITY else ah // b)
+    if al >= 0 and bl >= 0:
+        return 0, ah
+    return -INFINITY, INFINITY
+
+
+@functools.lru_cache(maxsize=65536)
+def bounds(size: Size) -> tuple[float, float]:
+    """The least and the largest value that `size` can have."""
+    low = high = 0.0
+    for monomial, coefficient in _terms(size):
+        a, b = 1.0, 1.0
+        for atom in monomial:
+            corners = [_times(x, y) for x in (a, b) for y in (atom.low, atom.high)]
+            a, b = min(corners), max(corners)
+        a, b = sorted((_times(a, coefficient), _times(b, coefficient)))
+        low, high = low + a, high + b
+    return low, high
+
+
+def _times(a: float, b: float) -> float:
+    return 0.0 if a == 0 or b == 0 else a * b
+
+
+def _exact_quotient(a: Size, b: Size) -> Size | None:
+    """a / b where that is a polynomial, by division by a single term or by equality up to a number."""
+    divisor = _terms(b)
+    if len(divisor) != 1:
+        first_a, first_b = _terms(a)[:1], divisor[:1]
+        if first_a and first_b and first_a[0][1] % first_b[0][1] == 0:
+            candidate = _exact_quotient(_from_terms(dict(first_a)), _from_terms(dict(first_b)))
+            if candidate is not None and _mul(candidate, b) == a:
+                return candidate
+        return None
+    (monomial, coefficient) = divisor[0]
+    result: dict[Monomial, int] = {}
+    for m, c in _terms(a):
+        rest = list(m)
+        for atom in monomial:
+            if atom not in rest:
+                return None
+            rest.remove(atom)
+        if c % coefficient:
+            return None
+        result[tuple(rest)] = c // coefficient
+    return _from_terms(result)
+
+
+@functools.lru_cache(maxsize=65536)
+def floordiv(a: Size, b: Size) -> Size:
+    """a // b, rounded down. `b` is taken to be non-zero."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a // b
+    if b == 1:
+        return a
+    exact = _exact_quotient(a, b)
+    if exact is not None:
+        return exact
+    if isinstance(b, int) and b > 0:
+        whole = {m: c // b for m, c in _terms(a)}
+        rest = _from_terms({m: c % b for m, c in _terms(a)})
+        low, high = bounds(rest)
+        if low >= 0 and high < b:
+            return _from_terms(whole)
+        inner = rest.atoms.copy().pop() if isinstance(rest, Dim) and len(rest.terms) == 1 else None
+        if inner is not None and rest == Dim((((inner,), 1),)) and inner.fn == "//" and isinstance(inner.args[1], int):
+            return _add(_from_terms(whole), floordiv(inner.args[0], inner.args[1] * b))  # (x // p) // q = x // (p q)
+        return _add(_from_terms(whole), _function("//", rest, b))
+    return _function("//", a, b)
+
+
+@functools.lru_cache(maxsize=65536)
+def mod(a: Size, b: Size) -> Size:
+    """a % b with the sign of b, as in Python."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a % b
+    if b == 1 or _exact_quotient(a, b) is not None:
+        return 0
+    if isinstance(b, int) and b > 0:
+        a = _from_terms({m: c % b for m, c in _terms(a)})
+        if isinstance(a, int):
+            return a % b
+    low, high = bounds(a)
+    if low >= 0 and high < bounds(b)[0]:
+        return a
+    return _function("%", a, b)
+
+
+def ceildiv(a: Size, b: Size) -> Size:
+    """a / b, rounded up."""
+    return floordiv(a + (b - 1), b)
+
+
+def maximum(a: Size, b: Size) -> Size:
+    """The larger of two sizes."""
+    return _extreme("max", a, b)
+
+
+def minimum(a: Size, b: Size) -> Size:
+    """The smaller of two sizes."""
+    return _extreme("min", a, b)
+
+
+@functools.lru_cache(maxsize=65536)
+def _extreme(fn: str, a: Size, b: Size) -> Size:
+    if isinstance(a, int) and isinstance(b, int):
+        return max(a, b) if fn == "max" else min(a, b)
+    low, high = bounds(a - b)
+    if low >= 0:
+        return a if fn == "max" else b
+    if high <= 0:
+        return b if fn == "max" else a
+    first, second = sorted((a, b), key=str)
+    return _function(fn, first, second)
+
+
+def compare(fn: str, a: Size, b: Size) -> bool | None:
+    """`a fn b` for ==, !=, <, <=, >, >=: True, False, or None where it depends on the sizes."""
+    if isinstance(a, int) and isinstance(b, int):
+        low: float = a - b
+        high = low
+    else:
+        low, high = bounds(a - b)
+    if fn in ("==", "!="):
+        answer = True if low == high == 0 else False if low > 0 or high < 0 else None
+        return answer if fn == "==" or answer is None else not answer
+    if fn in ("<", ">="):
+        answer = True if high < 0 else False if low >= 0 else None
+        return answer if fn == "<" or answer is None else not answer
+    answer = True if high <= 0 else False if low > 0 else None
+    return answer if fn == "<=" or answer is None else not answer
+
+
+def equal(a: Size, b: Size) -> bool:
+    """Whether two sizes are surely the same."""
+    return a is b or a == b
+
+
+def product(sizes: Iterable[Size]) -> Size:
+    """The product of sizes: the number of elements of a tensor."""
+    result: Size = 1
+    for size in sizes:
+        result = result * size
+    return result
+
+
+def is_static(sizes: Iterable[Size]) -> bool:
+    """Whether all sizes are plain numbers."""
+    return all(isinstance(s, int) for s in sizes)
+
+
+def evaluate(size: Size, known: Mapping[str, int]) -> int | None:
+    """The number that `size` is when the symbols have the values of `known`; None where one is missing."""
+    if isinstance(size, int):
+        return size
+    total = 0
+    for monomial, coefficient in size.terms:
+        value = coefficient
+        for atom in monomial:
+            if atom.fn is None:
+                number = known.get(atom.text)
+            else:
+                a, b = (evaluate(arg, known) for arg in atom.args)
+                number = None if a is None or b is None else _apply(atom.fn, a, b)
+            if number is None:
+                return None
+            value *= number
+        total += value
+    return total
+
+
+def _apply(fn: str, a: int, b: int) -> int | None:
+    if fn == "max":
+        return max(a, b)
+    if fn == "min":
+        return min(a, b)
+    if b == 0:
+        return None
+    return a // b if fn == "//" else a % b
+
+
+def substitute(size: Size, known: Mapping[str, Size]) -> Size:
+    """`size` with symbols replaced by other sizes."""
+    if isinstance(size, int):
+        return size
+    total: Size = 0
+    for monomial, coefficient in size.terms:
+        value: Size = coefficient
+        for atom in monomial:
+            if atom.fn is None:
+                value = value * known.get(atom.text, Dim((((atom,), 1),)))
+            else:
+                a, b = (substitute(arg, known) for arg in atom.args)
+                rule = {"max": maximum, "min": minimum, "//": floordiv, "%": mod}[atom.fn]
+                value = value * rule(a, b)
+        total = total + value
+    return total

@@ -1,0 +1,110 @@
+"""What operators work with: tensors of the graph that is being built, and the nodes that make them.
+
+These are small on purpose (a graph has tens of thousands); `target/emit.py` turns those that are needed into onnx_ir.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import onnx_ir as ir
+
+from onnxport.target.dims import Size
+
+if TYPE_CHECKING:
+    import torch
+
+DataType = ir.DataType
+Shape = tuple[Size, ...]
+
+
+class Constant:
+    """A tensor that is known: a weight, a literal, or a value computed from such, computed when it is written.
+
+    name: the parameter it comes from (`layer.weight`), or None.   parameter: depends on a weight.
+    """
+
+    __slots__ = ("_compute", "_tensor", "name", "parameter")
+
+    def __init__(self, tensor: torch.Tensor | None, *, compute: Callable[[], torch.Tensor] | None = None,
+                 name: str | None = None, parameter: bool = False):
+        self._tensor, self._compute, self.name, self.parameter = tensor, compute, name, parameter
+
+    @property
+    def tensor(self) -> torch.Tensor:
+        """The value. A computed one is computed anew at each call, so that no copy stays in memory."""
+        if self._tensor is not None:
+            return self._tensor
+        assert self._compute is not None
+        return self._compute()
+
+    @property
+    def is_lazy(self) -> bool:
+        """Whether reading `tensor` computes something."""
+        return self._tensor is None
+
+
+class Value:
+    """One tensor of the graph.
+
+    dtype: its element type, or None if unknown.   shape: a tuple of sizes, or None where the rank is unknown.
+    const: its value where that is known now.      content: for an int64 scalar or vector, the sizes that it holds.
+    node, index: the node that makes it and which of its outputs it is (None for inputs, constants and sizes that
+    no node has had to compute yet).
+    """
+
+    __slots__ = ("const", "content", "dtype", "index", "key", "name", "node", "shape")
+
+    def __init__(self, dtype: DataType | None, shape: Shape | None, *, name: str | None = None, node: Node | None = None,
+                 index: int = 0, const: Constant | None = None, content: Shape | None = None):
+        self.dtype, self.shape, self.name, self.node, self.index = dtype, shape, name, node, index
+        self.const, self.content = const, content
+        self.key = id(self)
+
+    @property
+    def rank(self) -> int | None:
+        """The number of dims, or None."""
+        return None if self.shape is None else len(self.shape)
+
+    @property
+    def numel(self) -> Size:
+        """The number of elements (the rank must be known)."""
+        from onnxport.target.dims import product
+
+        assert self.shape is not None
+        return product(self.shape)
+
+    def __repr__(self) -> str:
+        shape = "?" if self.shape is None else ", ".join(map(str, self.shape))
+        maker = self.node.op_type if self.node else "const" if self.const else "size" if self.content else "input"
+        return f"<{self.name or maker}: {self.dtype and self.dtype.name}[{shape}]>"
+
+
+class Node:
+    """One node in the newest ONNX form (`op_type`, `inputs`, `attrs`) and, in `written`, as the wanted opset spells it."""
+
+    __slots__ = ("attrs", "domain", "inputs", "op_type", "outputs", "scope", "source", "written")
+
+    def __init__(self, op_type: str, domain: str, inputs: tuple[Value | None, ...], attrs: dict[str, Any]):
+        self.op_type, self.domain, self.inputs, self.attrs = op_type, domain, inputs, attrs
+        self.outputs: tuple[Value, ...] = ()
+        self.scope: str = ""
+        self.source: str = ""
+        self.written: tuple[str, tuple[Value | None, ...], dict[str, Any]] | None = None
+
+    def __repr__(self) -> str:
+        return f"<{self.op_type} {list(self.inputs)} {self.attrs}>"
+
+
+class Block:
+    """The nodes of one graph or of one subgraph (a branch of If, a body of Loop)."""
+
+    __slots__ = ("inputs", "known", "nodes", "outputs", "parent")
+
+    def __init__(self, parent: Block | None = None):
+        self.parent = parent
+        self.inputs: list[Value] = []
+        self.nodes: list[Node] = []
+        self.outputs: list[Value] = []
+        self.known: dict[Any, tuple[Value, ...]] = {}  # what was built already, by operator, inputs and attributes
