@@ -306,7 +306,10 @@ class Builder:
         node = Node(op_type, domain, real, attrs)
         node.scope, node.source = self.scope, self.source
         if not domain:
-            node.written = forms.write(self, op_type, real, attrs, outputs)
+            written = forms.write(self, op_type, real, attrs, outputs)
+            if not (written and isinstance(written[0], str)):  # other nodes compute it
+                return self._keep(key, written) if key is not None else written
+            node.written = written
             known = shapes.infer(self, op_type, real, attrs, outputs)
         else:
             self.domains.setdefault(domain, 1)
