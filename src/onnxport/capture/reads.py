@@ -1,0 +1,184 @@
+"""Watches what Python takes out of a trace: branches, numbers, arrays. Each is recorded with the user's source line.
+
+The methods of `torch.Tensor` are replaced while at least one capture runs; in threads that are not capturing they
+do what they always do.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import linecache
+import operator
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from onnxport.capture import torch_private
+
+_TORCH = os.path.dirname(torch.__file__) + os.sep
+_HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+
+class Recorder(threading.local):
+    """The reads of the capture that runs in this thread (None: no capture)."""
+
+    def __init__(self) -> None:
+        self.reads: list[tuple[str, Any, Any, str]] | None = None
+
+
+_recorder = Recorder()
+
+
+def user_line(depth: int = 1) -> tuple[str, Any]:
+    """(`file:line`, frame) of the nearest caller outside torch and onnxport."""
+    frame = sys._getframe(depth)
+    first = frame
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if not name.startswith(_TORCH) and not name.startswith(_HERE):
+            return f"{name}:{frame.f_lineno}", frame
+        frame = frame.f_back  # type: ignore[assignment]
+    return f"{first.f_code.co_filename}:{first.f_lineno}", first
+
+
+def _note(kind: str, tensor: torch.Tensor, seen: Any) -> None:
+    reads = _recorder.reads
+    if reads is None:
+        return
+    source, frame = user_line(3)
+    if kind == "index":
+        kind = _index_kind(frame)
+    reads.append((kind, torch_private.get_value_trace(tensor), seen, source))
+
+
+def _index_kind(frame: Any) -> str:
+    """"range" where `__index__` was called by `range(...)`, whose loop the trace unrolls; slices and sizes are traced."""
+    try:
+        positions = list(frame.f_code.co_positions())[frame.f_lasti // 2]
+    except (AttributeError, IndexError):  # Python 3.10 has no positions: take the whole line
+        positions = (frame.f_lineno, None, None, None)
+    line = linecache.getline(frame.f_code.co_filename, positions[0] or frame.f_lineno)
+    text = line[positions[2]:].lstrip() if positions[2] is not None else line
+    return "range" if text.startswith("range(") or (positions[2] is None and "range(" in text) else "index"
+
+
+def _formatting() -> bool:
+    """Whether torch itself is printing a tensor (three frames up: hook, caller)."""
+    return sys._getframe(2).f_code.co_name in ("__format__", "__repr__", "_str", "_str_intern", "_tensor_str", "__reduce_ex__", "__deepcopy__")
+
+
+def _reading(name: str, kind: str) -> Callable[..., Any]:
+    original = getattr(torch.Tensor, name)
+
+    def read(self: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        if _recorder.reads is None or not torch_private.is_tracing():
+            return original(self, *args, **kwargs)
+        with torch_private.untraced():
+            seen = original(self, *args, **kwargs)
+        if not _formatting():
+            _note(kind, self, seen)
+        return seen
+
+    return read
+
+
+def _is_size(raw: Any) -> bool:
+    """Whether a traced value is a size of a tensor or arithmetic on such."""
+    for _ in range(20):
+        node = raw.node()
+        if node.kind() == "prim::NumToTensor":
+            return True
+        if not node.kind().startswith("aten::") or node.inputsSize() == 0:
+            return False
+        raw = node.inputsAt(0)
+    return False
+
+
+def _out_of_place(name: str, plain: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    """`n += 2` on a size makes a new number, as it does in eager Python; a traced size is a tensor and would change its aliases."""
+    original = getattr(torch.Tensor, name)
+
+    def update(self: torch.Tensor, other: Any) -> Any:
+        if _recorder.reads is not None and torch_private.is_tracing() and self.dim() == 0 and _is_size(torch_private.get_value_trace(self)):
+            return plain(self, other)
+        return original(self, other)
+
+    return update
+
+
+def _tensor_of(original: Callable[..., Any]) -> Callable[..., Any]:
+    """`torch.tensor([n, 2])` of traced sizes stays traced (PyTorch makes a constant of it)."""
+
+    def make(data: Any, *args: Any, **kwargs: Any) -> Any:
+        if _recorder.reads is None or not torch_private.is_tracing() or args or not _holds_tensor(data):
+            return original(data, *args, **kwargs)
+        made = _stacked(data)
+        dtype = kwargs.get("dtype")
+        return made if dtype is None else made.to(dtype)
+
+    return make
+
+
+def _holds_tensor(data: Any) -> bool:
+    return isinstance(data, torch.Tensor) or (isinstance(data, (list, tuple)) and any(_holds_tensor(d) for d in data))
+
+
+def _stacked(data: Any) -> torch.Tensor:
+    if isinstance(data, torch.Tensor):
+        return data.clone()
+    if isinstance(data, (list, tuple)):
+        parts = [_stacked(d) for d in data]
+        dtype = parts[0].dtype
+        for part in parts[1:]:
+            dtype = torch.promote_types(dtype, part.dtype)
+        return torch.stack([part.to(dtype) for part in parts])
+    return torch.tensor(data)
+
+
+_IN_PLACE = {
+    "__iadd__": operator.add, "__isub__": operator.sub, "__imul__": operator.mul, "__itruediv__": operator.truediv,
+    "__ifloordiv__": operator.floordiv, "__imod__": operator.mod, "__ipow__": operator.pow,
+}
+_READS = {
+    "__bool__": "bool", "__int__": "number", "__float__": "number", "__complex__": "number", "item": "number", "tolist": "array",
+    "numpy": "array", "__array__": "array", "__index__": "index", "__len__": "length", "__contains__": "bool",
+}
+
+
+def _install() -> dict[str, Any]:
+    before = {name: vars(torch.Tensor).get(name) for name in (*_READS, *_IN_PLACE)}
+    for name, kind in _READS.items():
+        setattr(torch.Tensor, name, _reading(name, kind))
+    for name, plain in _IN_PLACE.items():
+        setattr(torch.Tensor, name, _out_of_place(name, plain))
+    before["tensor"] = torch.tensor
+    torch.tensor = _tensor_of(torch.tensor)
+    return before
+
+
+def _uninstall(before: dict[str, Any]) -> None:
+    torch.tensor = before.pop("tensor")
+    for name, method in before.items():
+        if method is None:
+            delattr(torch.Tensor, name)
+        else:
+            setattr(torch.Tensor, name, method)
+
+
+_hooks = torch_private._Shared(_install, _uninstall)
+
+
+@contextlib.contextmanager
+def recorded() -> Iterator[list[tuple[str, Any, Any, str]]]:
+    """Collects (kind, traced value, what Python saw, source line) of every read in this thread."""
+    before = _recorder.reads
+    with _hooks():
+        _recorder.reads = []
+        try:
+            yield _recorder.reads
+        finally:
+            _recorder.reads = before

@@ -1,0 +1,139 @@
+"""The one place where private names of torch are imported; everything else asks here."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+try:
+    import torch.jit._trace as _jit_trace
+    from torch._C import _create_graph_by_tracing as create_graph_by_tracing
+    from torch._C import _get_tracing_state as get_tracing_state
+    from torch._C import _get_value_trace as get_value_trace
+    from torch._C import _jit_pass_inline as inline
+    from torch._C import _jit_set_tracer_state_warn as set_tracer_warnings
+    from torch._C import _set_tracing_state as set_tracing_state
+    from torch._C import _set_value_trace as set_value_trace
+    from torch._C import parse_schema
+    from torch.jit._trace import _create_interpreter_name_lookup_fn as variable_name_lookup
+except ImportError as cause:  # pragma: no cover - depends on the installed torch
+    raise ImportError(f"torch {torch.__version__} lacks a name that onnxport needs: {cause}; torch 2.13 to 2.15 are supported") from cause
+
+__all__ = ["create_graph_by_tracing", "exporting", "get_tracing_state", "get_value_trace", "inline", "is_tracing", "module_scopes",
+           "parse_schema", "schemas_of", "set_tracer_warnings", "set_tracing_state", "set_value_trace", "slow_attention",
+           "untraced", "variable_name_lookup"]
+
+
+def is_tracing() -> bool:
+    """Whether this thread is inside a trace."""
+    return get_tracing_state() is not None
+
+
+def schemas_of(name: str) -> list[Any]:
+    """All schemas registered under an operator name such as ``aten::add``."""
+    return list(torch._C._jit_get_schemas_for_operator(name))
+
+
+@contextlib.contextmanager
+def untraced() -> Iterator[None]:
+    """What runs inside is not recorded and gives no tracer warnings."""
+    state = get_tracing_state()
+    set_tracing_state(None)
+    try:
+        yield
+    finally:
+        set_tracing_state(state)
+
+
+class _Shared:
+    """A process-wide switch that is on while at least one export is running, in whichever thread."""
+
+    def __init__(self, on: Callable[[], Any], off: Callable[[Any], None]):
+        self._on, self._off = on, off
+        self._count = 0
+        self._before: Any = None
+        self._lock = threading.Lock()
+
+    @contextlib.contextmanager
+    def __call__(self) -> Iterator[None]:
+        with self._lock:
+            if self._count == 0:
+                self._before = self._on()
+            self._count += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._count -= 1
+                if self._count == 0:
+                    self._off(self._before)
+
+
+def _attention_on() -> bool:
+    before = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    return before
+
+
+# nn.TransformerEncoderLayer's fast path is one fused node that says nothing of what it computes.
+slow_attention = _Shared(_attention_on, torch.backends.mha.set_fastpath_enabled)
+
+
+class _Scopes(threading.local):
+    """What `torch.nn.Module.__call__` asks for a module's name while tracing; one table a thread."""
+
+    def __init__(self) -> None:
+        self.stack: list[dict[Any, str]] = []
+
+    def get(self, module: Any, default: Any = None) -> Any:
+        return self.stack[-1].get(module, default) if self.stack else default
+
+
+_scopes = _Scopes()
+
+
+def _scopes_on() -> Any:
+    before = _jit_trace._trace_module_map
+    _jit_trace._trace_module_map = _scopes
+    return before
+
+
+def _scopes_off(before: Any) -> None:
+    _jit_trace._trace_module_map = before
+
+
+_scopes_installed = _Shared(_scopes_on, _scopes_off)
+
+
+@contextlib.contextmanager
+def module_scopes(names: dict[Any, str]) -> Iterator[None]:
+    """Records for each traced node in which module (by the given names) it was made."""
+    with _scopes_installed():
+        _scopes.stack.append(names)
+        try:
+            yield
+        finally:
+            _scopes.stack.pop()
+
+
+def _exporting_on() -> Any:
+    import torch.onnx
+    from torch.onnx._internal.torchscript_exporter._globals import GLOBALS
+
+    before = GLOBALS.in_onnx_export
+    GLOBALS.in_onnx_export = True
+    return before
+
+
+def _exporting_off(before: Any) -> None:
+    from torch.onnx._internal.torchscript_exporter._globals import GLOBALS
+
+    GLOBALS.in_onnx_export = before
+
+
+# Models branch on `torch.onnx.is_in_onnx_export()`.
+exporting = _Shared(_exporting_on, _exporting_off)

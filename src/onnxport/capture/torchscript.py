@@ -1,0 +1,147 @@
+"""Reads a `torch._C.Graph` (from a trace or a script) into an `aten.Graph` block, each field of it once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from onnxport import errors
+from onnxport.aten.graph import Arg, Block, Node, Value
+from onnxport.capture import schema as schemas
+
+_KINDS = {
+    "TensorType": "tensor", "IntType": "int", "FloatType": "float", "BoolType": "bool", "StringType": "str", "ListType": "list",
+    "TupleType": "tuple", "DictType": "dict", "NoneType": "none", "OptionalType": "optional", "NumberType": "number",
+    "DeviceObjType": "device",
+}
+# Python numbers reach the trace as tensors of rank 0 in these arguments; operators get the numbers back.
+_NUMBER_ARGUMENTS = frozenset({"other", "value", "exponent", "end", "weight"})
+_NUMBER_DTYPES = frozenset({torch.float64, torch.int64, torch.bool, torch.complex128})
+
+
+class Reader:
+    """Reads one graph. containers: whether lists and tuples are taken apart (a trace never mutates one)."""
+
+    def __init__(self, containers: bool = True):
+        self.containers = containers
+        self.env: dict[int, Arg] = {}
+
+    def value(self, raw: Any) -> Value:
+        """A new value with the type of a `torch._C.Value`, known from here on under its number."""
+        kind = raw.type()
+        name = _KINDS.get(kind.kind(), "object")
+        if name == "tensor":
+            dtype, sizes = kind.dtype(), kind.sizes()
+            value = Value("tensor", dtype, None if sizes is None else tuple(sizes), kind.strides())
+        else:
+            value = Value(name)
+        self.env[raw.unique()] = value
+        return value
+
+    def block(self, raw: Any, into: Block) -> Block:
+        """Reads the nodes and outputs of a graph or block whose inputs are known already."""
+        for node in raw.nodes():
+            self.node(node, into)
+        into.outputs = [self.env[v.unique()] for v in raw.outputs()]
+        return into
+
+    def node(self, raw: Any, into: Block) -> None:
+        """Reads one node; constants and containers leave no node behind."""
+        kind = raw.kind()
+        if kind == "prim::Constant":
+            output = raw.output()
+            self.env[output.unique()] = _constant(raw, output)
+            return
+        inputs = [self.env[raw.inputsAt(i).unique()] for i in range(raw.inputsSize())]
+        if self.containers:
+            if kind == "prim::ListConstruct":
+                self.env[raw.output().unique()] = inputs
+                return
+            if kind == "prim::TupleConstruct":
+                self.env[raw.output().unique()] = tuple(inputs)
+                return
+            if kind in ("prim::ListUnpack", "prim::TupleUnpack") and isinstance(inputs[0], (list, tuple)):
+                for output, item in zip(raw.outputs(), inputs[0], strict=True):
+                    self.env[output.unique()] = item
+                return
+        if kind == "prim::PythonOp" and self.python_op(raw, inputs, into):
+            return
+        outputs = [self.value(v) for v in raw.outputs()]
+        into.nodes.append(self.bind(raw, kind, inputs, outputs))
+
+    def bind(self, raw: Any, kind: str, inputs: list[Arg], outputs: list[Value]) -> Node:
+        """The node with its arguments by name."""
+        scope, source = raw.scopeName(), raw.sourceRange()
+        text = raw.schema() if kind[:6] != "prim::" else "(no schema)"
+        if text == "(no schema)":
+            args: dict[str, Arg] = {"self": inputs[0]} if len(inputs) == 1 else {str(i): v for i, v in enumerate(inputs)}
+            for name in raw.attributeNames():
+                if raw.kindOf(name) in ("i", "f", "s", "is", "fs", "ss", "t"):
+                    args[name] = getattr(raw, raw.kindOf(name))(name)
+            return Node(kind, "", args, outputs, scope=scope, source=source)
+        schema = schemas.parse(text)
+        args = {}
+        for parameter, arg in zip(schema.parameters, inputs):  # noqa: B905 - trailing defaults may be missing
+            if type(arg) is int or arg is None or parameter.type == "List[int]":
+                arg = schemas.normalise(parameter, arg)
+            elif parameter.name in _NUMBER_ARGUMENTS and isinstance(arg, Value) and arg.constant is not None:
+                arg = _number(parameter.type, arg, outputs, inputs)
+            args[parameter.name] = arg
+        for parameter in schema.parameters[len(inputs):]:
+            args[parameter.name] = parameter.default
+        return Node(kind, schema.overload, args, outputs, scope=scope, source=source, schema=schema)
+
+    def python_op(self, raw: Any, inputs: list[Arg], into: Block) -> bool:
+        """An `autograd.Function`: the operators of its forward, unless it has a `symbolic` (which lowering calls)."""
+        function = getattr(raw.pyobj(), "__self__", None)
+        if function is not None and hasattr(function, "symbolic"):
+            args = {"tensors": inputs, "scalars": raw.scalar_args(), "convention": raw.cconv(), "function": function}
+            outputs = [self.value(v) for v in raw.outputs()]
+            into.nodes.append(Node("prim::PythonOp", "", args, outputs, scope=raw.scopeName(), source=raw.sourceRange()))
+            return True
+        if not raw.hasAttribute("Subgraph"):
+            return False
+        graph = raw.g("Subgraph")
+        for inner, given in zip(graph.inputs(), inputs, strict=True):
+            self.env[inner.unique()] = given
+        inlined = Reader(self.containers)
+        inlined.env = {inner.unique(): given for inner, given in zip(graph.inputs(), inputs, strict=True)}
+        for node in graph.nodes():
+            inlined.node(node, into)
+        results: list[Arg] = []
+        for output in graph.outputs():
+            result = inlined.env[output.unique()]
+            results += result if isinstance(result, (list, tuple)) else [result]
+        for output, result in zip(raw.outputs(), results, strict=True):
+            self.env[output.unique()] = result
+        return True
+
+
+def _constant(raw: Any, output: Any) -> Arg:
+    try:
+        data = output.toIValue()
+    except RuntimeError as cause:
+        raise errors.CaptureError(f"a constant of type {output.type()} cannot be read") from cause
+    if isinstance(data, torch.Tensor):
+        return Value("tensor", data.dtype, tuple(data.shape), data.stride() if data.layout == torch.strided else None, constant=data)
+    if isinstance(data, torch.device):
+        return str(data)
+    return data
+
+
+def _number(kind: str, arg: Value, outputs: list[Value], inputs: list[Arg]) -> Arg:
+    """The Python number that a constant tensor of rank 0 was, as far as the recorded result type allows it.
+
+    A float64 constant next to float32 tensors was a number; where the result is float64 and nobody else is, it was a tensor.
+    """
+    tensor = arg.constant
+    assert tensor is not None
+    if arg.shape != () or "Tensor" not in kind or tensor.dtype not in _NUMBER_DTYPES:
+        return arg
+    if tensor.dtype == torch.float64 and outputs and outputs[0].dtype == torch.float64:
+        if not any(isinstance(v, Value) and v is not arg and v.dtype == torch.float64 for v in inputs):
+            return arg
+    if all(not isinstance(v, Value) or v is arg for v in inputs):
+        return arg
+    return tensor.item()

@@ -1,0 +1,132 @@
+"""Operators that compute what is there already: a cast to the same dtype, a transpose of a transpose, a reshape to the same shape."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from onnxport.target import dims
+from onnxport.target.value import Shape, Value
+
+if TYPE_CHECKING:
+    from onnxport.target.builder import Builder
+
+Inputs = tuple[Value, ...]
+Rule = Callable[["Builder", Inputs, dict[str, Any]], "Value | None"]
+
+
+def simplify(g: Builder, op_type: str, inputs: tuple[Value | None, ...], attrs: dict[str, Any]) -> Value | None:
+    """A value that exists and equals what the operator would give, or a shorter way to it; None if there is none."""
+    rule = _RULES.get(op_type)
+    if rule is None:
+        return None
+    return rule(g, inputs, attrs)  # type: ignore[arg-type]
+
+
+def same_shape(a: Shape | None, b: Shape | None) -> bool:
+    """Whether both are known and surely equal."""
+    return a is not None and b is not None and len(a) == len(b) and all(dims.equal(x, y) for x, y in zip(a, b, strict=True))
+
+
+def _cast(g: Builder, inputs: Inputs, attrs: dict[str, Any]) -> Value | None:
+    return inputs[0] if inputs[0].dtype == attrs["to"] else None
+
+
+def _transpose(g: Builder, inputs: Inputs, attrs: dict[str, Any]) -> Value | None:
+    perm = attrs.get("perm")
+    if perm is None:
+        return None
+    if list(perm) == list(range(len(perm))):
+        return inputs[0]
+    maker = inputs[0].node
+    if maker is not None and maker.op_type == "Transpose" and "perm" in maker.attrs and maker.inputs[0] is not None:
+        first = maker.attrs["perm"]
+        return g.op("Transpose", maker.inputs[0], perm=[first[p] for p in perm])  # type: ignore[no-any-return]
+    return None
+
+
+def _reshape(g: Builder, inputs: Inputs, attrs: dict[str, Any]) -> Value | None:
+    x, content = inputs[0], inputs[1].content
+    if content is None or x.shape is None or len(content) != len(x.shape):
+        return None
+    unknown = 0
+    for wanted, have in zip(content, x.shape, strict=True):
+        if wanted == -1:
+            unknown += 1
+        elif not (dims.equal(wanted, have) or (wanted == 0 and not attrs.get("allowzero"))):
+            return None
+    return x if unknown <= 1 else None
+
+
+def _squeeze(g: Builder, inputs: Inputs, attrs: dict[str, Any]) -> Value | None:
+    return inputs[0] if len(inputs) > 1 and inputs[1].content == () else None
+
+
+def _expand(g: Builder, inputs: Inputs, attrs: dict[str, Any]) -> Value | None:
+    x, content = inputs[0], inputs[1].content
+    if content is None or x.shape is None or len(content) > len(x.shape):
+        return None
+    tail = x.shape[len(x.shape) - len(content):]
+    return x if all(wanted == 1 or dims.equal(wanted, have) for wanted, have in zip(content, tail, strict=True)) else None
+
+
+def _slice(g: Builder, inputs: Inputs, attrs: dict[str, Any]) -> Value | None:
+    x = inputs[0]
+    if len(inputs) < 4 or any(v is None or v.content is None for v in inputs[1:]) or x.shape is None:
+        return None
+    starts, ends, axes = (v.content or () for v in inputs[1:4])
+    steps = inputs[4].content if len(inputs) > 4 else (1,) * len(starts)
+    for start, end, axis, step in zip(starts, ends, axes, steps or (), strict=True):
+        if step != 1 or start != 0 or not isinstance(axis, int):
+            return None
+        if not (isinstance(end, int) and end >= 2**31 - 1) and not dims.compare(">=", end, x.shape[axis]):
+            return None
+    return x
+
+
+def _concat(g: Builder, inputs: Inputs, attrs: dict[str, Any]) -> Value | None:
+    if len(inputs) == 1:
+        return inputs[0]
+    axis = attrs["axis"]
+    kept = [v for v in inputs if v.shape is None or v.shape[axis] != 0]
+    if kept and len(kept) < len(inputs):
+        return g.op("Concat", *kept, axis=axis)  # type: ignore[no-any-return]
+    return None
+
+
+def _neutral(number: float, right_only: bool) -> Rule:
+    def rule(g: Builder, inputs: Inputs, attrs: dict[str, Any]) -> Value | None:
+        if len(inputs) != 2:
+            return None
+        for x, other in ((inputs[0], inputs[1]), (inputs[1], inputs[0])):
+            if other.const is not None and not other.const.parameter and other.shape is not None and x.shape is not None:
+                if all(s == 1 for s in other.shape) and len(other.shape) <= len(x.shape) and x.dtype == other.dtype and x.dtype is not None:
+                    if not other.const.is_lazy and other.const.tensor.reshape(()).item() == number:
+                        return x
+            if right_only:
+                return None
+        return None
+
+    return rule
+
+
+def _pad(g: Builder, inputs: Inputs, attrs: dict[str, Any]) -> Value | None:
+    content = inputs[1].content
+    return inputs[0] if content is not None and all(p == 0 for p in content) else None
+
+
+def _tile(g: Builder, inputs: Inputs, attrs: dict[str, Any]) -> Value | None:
+    content = inputs[1].content
+    return inputs[0] if content is not None and all(p == 1 for p in content) else None
+
+
+def _single(g: Builder, inputs: Inputs, attrs: dict[str, Any]) -> Value | None:
+    return inputs[0] if len(inputs) == 1 else None
+
+
+_RULES: dict[str, Rule] = {
+    "Cast": _cast, "Transpose": _transpose, "Reshape": _reshape, "Squeeze": _squeeze, "Unsqueeze": _squeeze, "Expand": _expand,
+    "Slice": _slice, "Concat": _concat, "Pad": _pad, "Tile": _tile, "Max": _single, "Min": _single, "Sum": _single,
+    "Identity": lambda g, inputs, attrs: inputs[0] if inputs[0].node is not None else None,
+    "Add": _neutral(0, False), "Sub": _neutral(0, True), "Mul": _neutral(1, False), "Div": _neutral(1, True),
+}
