@@ -18,16 +18,17 @@ from onnxport.target.shape_helpers import (
 )
 from onnxport.target.value import DataType
 
-SAME = """
-    Abs Acos Acosh Asin Asinh Atan Atanh BitwiseNot Ceil Celu Clip Cos Cosh CumProd CumSum Elu Erf Exp Floor Gelu
-    GroupNormalization HardSigmoid HardSwish Hardmax Identity InstanceNormalization LRN LeakyRelu Log LogSoftmax
-    LpNormalization MeanVarianceNormalization Mish Neg Not PRelu RMSNormalization Reciprocal Relu ReverseSequence
-    RotaryEmbedding Round Scatter ScatterElements ScatterND Selu Shrink Sigmoid Sign Sin Sinh Softmax Softplus Softsign
-    Sqrt Swish Tan Tanh TensorScatter ThresholdedRelu Trilu
-""".split()
-BROADCAST = "Add BitShift BitwiseAnd BitwiseOr BitwiseXor Div Mod Mul Pow Sub".split()
-COMPARE = "And Equal Greater GreaterOrEqual Less LessOrEqual Or Xor".split()
-VARIADIC = "Max Mean Min Sum".split()
+SAME = [
+    "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "BitwiseNot", "Ceil", "Celu", "Clip", "Cos", "Cosh", "CumProd", "CumSum",
+    "Elu", "Erf", "Exp", "Floor", "Gelu", "GroupNormalization", "HardSigmoid", "HardSwish", "Hardmax", "Identity", "InstanceNormalization",
+    "LRN", "LeakyRelu", "Log", "LogSoftmax", "LpNormalization", "MeanVarianceNormalization", "Mish", "Neg", "Not", "PRelu",
+    "RMSNormalization", "Reciprocal", "Relu", "ReverseSequence", "RotaryEmbedding", "Round", "Scatter", "ScatterElements", "ScatterND",
+    "Selu", "Shrink", "Sigmoid", "Sign", "Sin", "Sinh", "Softmax", "Softplus", "Softsign", "Sqrt", "Swish", "Tan", "Tanh", "TensorScatter",
+    "ThresholdedRelu", "Trilu",
+]
+BROADCAST = ["Add", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "Mod", "Mul", "Pow", "Sub"]
+COMPARE = ["And", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Or", "Xor"]
+VARIADIC = ["Max", "Mean", "Min", "Sum"]
 
 
 def same(inputs: Inputs, attrs: Attrs, outputs: int) -> list[Known]:

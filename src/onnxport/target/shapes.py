@@ -1,18 +1,45 @@
-"""dtype and symbolic shape of what an ONNX operator (newest form) computes."""
+"""dtype and symbolic shape of what an ONNX operator (newest form) computes: the rule of its name, else ONNX's own inference."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from onnxport.target.value import DataType, Value
+from onnxport.target import (
+    shape_fallback,
+    shape_rules_control,
+    shape_rules_elementwise,
+    shape_rules_movement,
+    shape_rules_reduction,
+    shape_rules_spatial,
+)
+from onnxport.target.shape_helpers import UNKNOWN, Known, Rule
+from onnxport.target.value import Value
 
 if TYPE_CHECKING:
     from onnxport.target.builder import Builder
 
-# One output: its element type (None unknown), and its dims (None: rank unknown; a None among them: only the run knows).
-Known = tuple[DataType | None, tuple[Any, ...] | None]
+RULES: dict[str, Rule] = {
+    **shape_rules_elementwise.RULES,
+    **shape_rules_movement.RULES,
+    **shape_rules_reduction.RULES,
+    **shape_rules_spatial.RULES,
+    **shape_rules_control.RULES,
+}
 
 
 def infer(g: Builder, op_type: str, inputs: tuple[Value | None, ...], attrs: dict[str, Any], outputs: int) -> list[Known]:
-    """What is known of each of the `outputs` outputs."""
-    raise NotImplementedError
+    """What is known of each of the `outputs` outputs.
+
+    Small integer inputs are read through `Value.content`. Raises `ShapeError` where an input that the operator needs
+    is missing, an axis does not exist, or two numbers that must fit do not.
+    """
+    rule = RULES.get(op_type)
+    if rule is not None:
+        known = rule(inputs, attrs, outputs)
+    elif op_type in shape_rules_control.BLOCK_RULES:
+        known = shape_rules_control.BLOCK_RULES[op_type](g, inputs, attrs, outputs)
+    else:
+        known = shape_fallback.infer(op_type, inputs, attrs, outputs)
+    if len(known) == outputs:
+        return known
+    return known[:outputs] if len(known) > outputs else known + [UNKNOWN] * (outputs - len(known))
