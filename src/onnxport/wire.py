@@ -18,24 +18,23 @@ from typing import Any
 
 import onnx_ir as ir
 
-SMALL = 1024  # tensors of fewer bytes are always written in line
+SMALL = 1024  # tensors of fewer bytes never become holes
 _RAW_TYPES = (ir.DataType.STRING, ir.DataType.UNDEFINED)
 _EXTERNAL = 1  # TensorProto.DataLocation
 _FUNCTION_VALUE_INFO = 10  # the IR version since when functions have it
 _DEVICES = 11  # the IR version since when models tell about devices
 
 
-class Data(enum.Enum):
-    """What becomes of the data of tensors that are not `SMALL`."""
+class Omit(enum.Enum):
+    """How a tensor is written without its data."""
 
-    INLINE = "written in their place"
-    OMIT = "left out: name, type and shape stay"
-    EMPTY = "left out, and the shape is [0]: what onnx.checker takes for a complete tensor"
+    SHAPED = "name, type and shape stay"
+    EMPTY = "the shape is [0]: onnx.checker takes it for a complete tensor"
 
 
 @dataclass(frozen=True)
 class External:
-    """Where in a data file beside the model a tensor lies."""
+    """Where in a data file beside the model the data of a tensor lies."""
 
     location: str
     offset: int
@@ -105,12 +104,11 @@ def _properties(field: int, properties: Mapping[str, str] | None) -> bytes:
 class Encoder:
     """Encodes one model.
 
-    data: what becomes of large tensors.   external: by `id(tensor)`, which of them lie in a file beside the model.
+    places: by `id(tensor)`, the tensors whose data is not written in its place.
     """
 
-    def __init__(self, *, data: Data = Data.INLINE, external: Mapping[int, External] | None = None):
-        self.data = data
-        self.external = external or {}
+    def __init__(self, places: Mapping[int, External | Omit] | None = None):
+        self.places = places or {}
         self._names: dict[str, bytes] = {}
         self._types: dict[Any, bytes] = {}
         self._ops: dict[str, bytes] = {}
@@ -138,9 +136,7 @@ class Encoder:
         outputs = {id(value) for value in graph.outputs}
         for node in graph:
             pieces += self.node(node)
-            for value in node.outputs:
-                if id(value) not in outputs and value.name and (value.type is not None or value.shape is not None):
-                    infos.append(_field(13, self.value_info(value)))
+            infos += [_field(13, self.value_info(v)) for v in node.outputs if v.type is not None and v.name and id(v) not in outputs]
         pieces.append(_text(2, graph.name))
         for value in graph.initializers.values():
             if value.const_value is not None:
@@ -167,7 +163,7 @@ class Encoder:
         for attribute in with_default:
             pieces += _message(11, self.attribute(attribute))
         if ir_version >= _FUNCTION_VALUE_INFO:
-            pieces += [_field(12, self.value_info(v)) for v in values if v.name and (v.type is not None or v.shape is not None)]
+            pieces += [_field(12, self.value_info(v)) for v in values if v.name and v.type is not None]
         pieces.append(_text(13, function.overload) + _properties(14, function.metadata_props))
         return pieces
 
@@ -304,18 +300,18 @@ class Encoder:
         if tensor.dtype in _RAW_TYPES:
             return [head, b"".join([_field(6, s) for s in tensor.string_data()]), _text(8, name), tail, end]
         head += _text(8, name)
-        place = self.external.get(id(tensor))
-        if place is not None:
+        place = self.places.get(id(tensor))
+        if isinstance(place, External):
             where = {"location": place.location, "offset": str(place.offset), "length": str(place.length)}
             entries = b"".join([_field(13, _field(1, k.encode()) + _field(2, v.encode())) for k, v in where.items()])
             return [head + tail + entries + _number(14, _EXTERNAL) + end]
+        if place is Omit.SHAPED:
+            return [head + tail + end]
+        if place is Omit.EMPTY:
+            return [b"\x08\x00" + _number(2, tensor.dtype.value) + _text(8, name) + _field(9, b"") + tail + end]
         nbytes = tensor.nbytes
         if nbytes < SMALL:
             return [head + _field(9, tensor.tobytes()) + tail + end]
-        if self.data is Data.OMIT:
-            return [head + tail + end]
-        if self.data is Data.EMPTY:
-            return [b"\x08\x00" + _number(2, tensor.dtype.value) + _text(8, name) + _field(9, b"") + tail + end]
         return [head + _TAGS[9] + varint(nbytes), Hole(tensor, nbytes), tail + end]
 
     def _name(self, name: str | None) -> bytes:
