@@ -1,0 +1,51 @@
+"""onnxport: PyTorch models as ONNX files that give PyTorch's numbers in ONNX Runtime."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from onnxport import errors, pipeline
+from onnxport.modes import select_model_mode_for_export
+from onnxport.options import OperatorExportTypes, TrainingMode
+from onnxport.program import ONNXProgram
+from onnxport.version import __version__
+
+
+def export(model: Any, args: Any = (), f: Any = None, export_params: bool = True, verbose: bool = False, training: Any = TrainingMode.EVAL,
+           input_names: Any = None, output_names: Any = None, operator_export_type: Any = OperatorExportTypes.ONNX,
+           opset_version: int | None = None, do_constant_folding: bool = True, dynamic_axes: Any = None,
+           keep_initializers_as_inputs: bool | None = None, custom_opsets: Any = None, export_modules_as_functions: Any = False, *,
+           kwargs: dict[str, Any] | None = None, external_data: bool | None = None, mutations: str = "warn", strict: bool = False) -> ONNXProgram:
+    """Runs `model` once and writes what it did as an ONNX file.
+
+    model: a `torch.nn.Module` or a function of tensors.
+    args: the arguments of the call: a tuple, a tensor, or a tuple that ends in a dict of named arguments (end it in `{}` to
+        pass a dict by position). Tensors, also nested ones, become inputs of the graph; everything else is a constant.
+    f: a path, a binary stream, or None to write nothing.
+    export_params: False makes inputs of the parameters and buffers, in `state_dict()` order, behind the model's own.
+    verbose: prints the graph and keeps source lines in it.
+    training: a `TrainingMode`: EVAL, PRESERVE or TRAINING.
+    input_names, output_names: names in order, as many as are wanted; input_names run on over the parameters.
+    operator_export_type: an `OperatorExportTypes`.
+    opset_version: 7 to the newest that `onnx` defines; 18 by default.
+    do_constant_folding: whether operations on parameters are computed now.
+    dynamic_axes: name -> {axis: label} or name -> [axes].
+    keep_initializers_as_inputs: None means False for ONNX and True for the other export types, and True below opset 9.
+    custom_opsets: domain -> version.
+    kwargs: more named arguments.
+    external_data: True keeps the weights in a file beside; None decides by size (2 GiB).
+    mutations: what becomes of updates of inputs and buffers that the model does not return: "warn", "outputs", "error", "ignore".
+    strict: makes an error of what is otherwise a guard: a Python branch on a size that may change.
+
+    Returns an `ONNXProgram`. Raises `errors.ArgumentError` (a ValueError), `errors.UnsupportedOperatorError`,
+    `errors.UnsupportedError`, `errors.BakedValueError`, `errors.CheckerError`, `errors.SaveError` (an OSError); all of them are
+    `errors.OnnxExporterError`s. An error leaves the file at `f` as it was.
+    """
+    return pipeline.export(
+        model, args, f, kwargs=kwargs, external_data=external_data, export_params=export_params, verbose=verbose, training=training,
+        input_names=input_names, output_names=output_names, operator_export_type=operator_export_type, opset_version=opset_version,
+        do_constant_folding=do_constant_folding, dynamic_axes=dynamic_axes, keep_initializers_as_inputs=keep_initializers_as_inputs,
+        custom_opsets=custom_opsets, mutations=mutations, strict=strict)
+
+
+__all__ = ["ONNXProgram", "OperatorExportTypes", "TrainingMode", "__version__", "errors", "export", "select_model_mode_for_export"]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import linecache
 import operator
-import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -17,10 +16,9 @@ from typing import Any
 
 import torch
 
+from onnxport.aten.source import LIBRARY
 from onnxport.capture import torch_private
 
-_TORCH = os.path.dirname(torch.__file__) + os.sep
-_HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
 class Recorder(threading.local):
@@ -39,7 +37,7 @@ def user_line(depth: int = 1) -> tuple[str, Any]:
     first = frame
     while frame is not None:
         name = frame.f_code.co_filename
-        if not name.startswith(_TORCH) and not name.startswith(_HERE):
+        if not name.startswith(LIBRARY):
             return f"{name}:{frame.f_lineno}", frame
         frame = frame.f_back  # type: ignore[assignment]
     return f"{first.f_code.co_filename}:{first.f_lineno}", first

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -112,8 +111,12 @@ def trace(model: Any, tensors: list[torch.Tensor], input_names: list[str], call:
 
 
 def graph_value(raw_value: Any, outcome: dict[str, Any], graph: Graph) -> Value | None:
-    """The value of ours that a recorded traced value became."""
-    found = graph.env.get(raw_value.unique()) if graph.env is not None else None
+    """The value of ours that a recorded traced value became (None: the tracer dropped it, as nothing but Python used it)."""
+    try:
+        unique = raw_value.unique()
+    except RuntimeError:
+        return None
+    found = graph.env.get(unique) if graph.env is not None else None
     return found if isinstance(found, Value) else None
 
 
@@ -134,17 +137,3 @@ def read_graph(raw: Any, input_names: list[str], weight_names: list[str], weight
     graph = Graph(block, values[:count], input_names, dict(zip(weight_names, values[count:], strict=True)), {}, list(block.outputs), [])
     graph.env = reader.env
     return graph
-
-
-_FRAME = re.compile(r"^(.*?)\((\d+)\): (\S+)$", re.MULTILINE)
-
-
-def source_line(stack: Any) -> str:
-    """`file:line` of the user's own frame in the stack that the tracer recorded with a node."""
-    text = stack if isinstance(stack, str) else str(stack)
-    first = ""
-    for path, line, _ in _FRAME.findall(text):
-        first = first or f"{path}:{line}"
-        if not path.startswith((reads._TORCH, reads._HERE)):
-            return f"{path}:{line}"
-    return first or text.strip().split("\n")[0]

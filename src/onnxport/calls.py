@@ -1,0 +1,97 @@
+"""Binds the user's `args` and `kwargs` to the model's call: which tensors are inputs, under which names."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from onnxport import errors, structure
+
+
+@dataclass
+class Call:
+    """One call of the model.
+
+    tensors: its tensors in the order of the model's parameters, with their names; constants: names of what is no tensor.
+    `run(tensors)` calls the model with other tensors in their places and gives (flat outputs, names, spec).
+    """
+
+    model: Any
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    tensors: list[torch.Tensor]
+    names: list[str]
+    constants: list[str]
+    spec: structure.CallSpec
+
+    def run(self, tensors: list[torch.Tensor]) -> tuple[list[Any], list[str], Any]:
+        """Calls the model with `tensors` in place of its own."""
+        args, kwargs = self.spec.unflatten(tensors)
+        result = self.model(*args, **kwargs)
+        leaves, spec = structure.flatten(result)
+        for leaf in spec.constants:
+            if not isinstance(leaf.value, (type(None), bool, int, float, str)):
+                raise errors.CaptureError(
+                    f"the output {leaf.path or 'of the model'} is of type {type(leaf.value).__name__}, which cannot be an output of an ONNX graph")
+        if not leaves:
+            raise errors.CaptureError(f"the model returned no tensor, but {type(result).__name__}")
+        return [leaf.value for leaf in leaves], [leaf.path for leaf in leaves], spec
+
+
+def bind(model: Any, args: Any, kwargs: dict[str, Any] | None) -> Call:
+    """`args`: a tuple, a tensor, or a tuple that ends in a dict of named arguments ({} to pass a dict)."""
+    if not callable(model):
+        raise errors.ArgumentError(f"model must be a torch.nn.Module or a function, not {type(model).__name__}")
+    positional, named = _split(args)
+    for name, value in (kwargs or {}).items():
+        if name in named:
+            raise errors.ArgumentError(f"the argument {name!r} is given in args and in kwargs")
+        named[name] = value
+    function = model.forward if isinstance(model, torch.nn.Module) else model
+    named = _completed(function, positional, named)
+    leaves, spec = structure.flatten_call(function, positional, named)
+    for leaf in leaves:
+        if leaf.value.layout != torch.strided:
+            raise errors.ArgumentError(f"the input {leaf.path} is a {leaf.value.layout} tensor; ONNX inputs are dense")
+    return Call(model, positional, named, [leaf.value for leaf in leaves], _distinct([leaf.path for leaf in leaves]),
+                [leaf.path for leaf in spec.constants], spec)
+
+
+def _split(args: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    if args is None:
+        args = ()
+    if isinstance(args, list):
+        args = tuple(args)
+    if not isinstance(args, tuple) or hasattr(args, "_fields"):
+        args = (args,)
+    if args and type(args[-1]) is dict:
+        return args[:-1], dict(args[-1])
+    return args, {}
+
+
+def _completed(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """A named argument that is missing and has no default becomes None, as documented."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return kwargs
+    if not kwargs:
+        return kwargs
+    missing = {p.name: None for p in parameters[len(args):]
+               if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) and p.default is p.empty and p.name not in kwargs}
+    return {**kwargs, **missing}
+
+
+def _distinct(names: list[str]) -> list[str]:
+    seen: dict[str, int] = {}
+    result = []
+    for position, plain in enumerate(names):
+        name = f"input_{plain}" if not plain or plain[0].isdigit() else plain
+        name = name if plain else f"input_{position}"
+        count = seen.get(name, 0)
+        seen[name] = count + 1
+        result.append(name if not count else f"{name}_{count}")
+    return result

@@ -1,0 +1,129 @@
+"""Judges what Python read out of the trace, once the sizes are symbolic.
+
+A branch on sizes that always goes the same way is silent; one that another size may turn is a guard of the file. A number
+that varies and may have entered the graph, or a branch on the data, is an error with the source line.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from onnxport import errors
+from onnxport.aten.graph import Graph, Node, Read
+from onnxport.aten.graph import Value as Captured
+from onnxport.lower.missing import walk
+from onnxport.target import dims
+from onnxport.target.dims import Dim
+from onnxport.target.value import Value
+
+_COMPARISONS = {"aten::eq": "==", "aten::ne": "!=", "aten::lt": "<", "aten::le": "<=", "aten::gt": ">", "aten::ge": ">="}
+_FLIPPED = {"==": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+_WORDS = {"number": "a number is taken from it", "array": "it is turned into an array", "range": "a Python loop runs over it",
+          "length": "its length is taken", "iterate": "a Python loop runs over it"}
+
+
+@dataclass(frozen=True)
+class Guard:
+    """The file holds where `condition` does; Python decided so at `source`."""
+
+    condition: str
+    source: str
+
+    def __str__(self) -> str:
+        return f"{self.condition} ({self.source})"
+
+
+def judge(graph: Graph, env: dict[Captured, Any], *, strict: bool) -> list[Guard]:
+    """The guards of the file, each once. Raises `BakedValueError` for what would be wrong in silence, `GuardError` if strict."""
+    if not graph.reads:
+        return []
+    makers: dict[Captured, Node] = {}
+    for node in walk(graph.block):
+        for output in node.outputs:
+            makers[output] = node
+    guards: dict[str, Guard] = {}
+    for read in graph.reads:
+        guard = _judge(read, env, makers)
+        if guard is not None:
+            guards.setdefault(guard.condition, guard)
+    if guards and strict:
+        raise errors.GuardError("strict=True, and Python branched on sizes that may change:\n" + "\n".join(f"  {g}" for g in guards.values()))
+    return list(guards.values())
+
+
+def _judge(read: Read, env: dict[Captured, Any], makers: dict[Captured, Node]) -> Guard | None:
+    if read.value is None or read.kind == "index":
+        return None
+    known = env.get(read.value, read.value.constant)
+    if known is None or _constant(known):
+        return None
+    if read.kind == "bool":
+        return _branch(read, known, env, makers)
+    if read.kind == "length":
+        first = known.shape[0] if isinstance(known, Value) and known.shape else 0
+        if isinstance(first, int):
+            return None
+        raise _baked(read, str(first))
+    size = known.content[0] if isinstance(known, Value) and known.content and len(known.content) == 1 else known
+    if isinstance(size, Dim):
+        raise _baked(read, str(size))
+    raise errors.BakedValueError(
+        f"{read.source}: Python reads a tensor that depends on the input ({_WORDS.get(read.kind, read.kind)}; here it was {_short(read.seen)}), "
+        "and the file would hold this constant for every input; keep it a tensor, or put the code into a torch.jit.script function")
+
+
+def _constant(known: Any) -> bool:
+    if isinstance(known, Value):
+        if known.content is not None:
+            return dims.is_static(known.content)
+        return known.const is not None
+    return not isinstance(known, Dim)
+
+
+def _branch(read: Read, known: Any, env: dict[Captured, Any], makers: dict[Captured, Node]) -> Guard | None:
+    assert read.value is not None
+    sides = _comparison(read.value, env, makers)
+    if sides is not None:
+        fn, left, right = sides
+        if dims.compare(fn, left, right) is not None:
+            return None
+        return Guard(f"{left} {fn if read.seen else _FLIPPED[fn]} {right}", read.source)
+    content = known.content if isinstance(known, Value) else (known,) if isinstance(known, Dim) else None
+    if content is not None and len(content) == 1:
+        if dims.compare("!=", content[0], 0) is not None:
+            return None
+        return Guard(f"{content[0]} {'!=' if read.seen else '=='} 0", read.source)
+    raise errors.BakedValueError(
+        f"{read.source}: a Python branch on the value of a tensor that depends on the input (data-dependent control flow; here it was "
+        f"{_short(read.seen)}), and the file would hold only this branch; use torch.where, torch.cond or a torch.jit.script function")
+
+
+def _comparison(value: Captured, env: dict[Captured, Any], makers: dict[Captured, Node]) -> tuple[str, Any, Any] | None:
+    node = makers.get(value)
+    fn = _COMPARISONS.get(node.op) if node is not None else None
+    if node is None or fn is None:
+        return None
+    sides = [_size(node.args.get(name), env) for name in ("self", "other")]
+    return None if None in sides else (fn, sides[0], sides[1])
+
+
+def _size(arg: Any, env: dict[Captured, Any]) -> Any:
+    if isinstance(arg, Captured):
+        arg = env.get(arg)
+    if isinstance(arg, Value):
+        return arg.content[0] if arg.content is not None and len(arg.content) == 1 else None
+    if isinstance(arg, float):
+        return int(arg) if arg.is_integer() else None
+    return arg if isinstance(arg, (int, Dim)) else None
+
+
+def _baked(read: Read, size: str) -> errors.BakedValueError:
+    return errors.BakedValueError(
+        f"{read.source}: the dynamic size {size} is turned into a Python number ({_WORDS.get(read.kind, read.kind)}; in the example {_short(read.seen)}), "
+        "and the file would hold this constant for every size; keep it as it comes from .shape, or make the axis static")
+
+
+def _short(seen: Any) -> str:
+    text = repr(seen)
+    return text if len(text) <= 40 else text[:37] + "..."

@@ -1,0 +1,202 @@
+"""Lowers an `aten.Graph` to the builder: one operator function a node, checked against what the capture saw."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from onnxport import errors
+from onnxport.aten.graph import Arg, Block, Graph, Node
+from onnxport.aten.graph import Value as Captured
+from onnxport.aten.source import where
+from onnxport.lower import constants, missing, structural
+from onnxport.ops import registry
+from onnxport.target import dims
+from onnxport.target.builder import Builder
+from onnxport.target.dims import Dim, Size
+from onnxport.target.dtypes import from_torch
+from onnxport.target.value import Value
+
+
+@dataclass
+class Lowered:
+    """The finished builder, the graph's outputs in order, and what each captured value became."""
+
+    builder: Builder
+    outputs: list[Value]
+    env: dict[Captured, Any]
+
+
+class Lowering:
+    """One run over one graph."""
+
+    def __init__(self, graph: Graph, builder: Builder, input_shapes: list[tuple[Size, ...] | None], *, weights_as_inputs: bool = False):
+        self.graph, self.g = graph, builder
+        self.env: dict[Captured, Any] = {}
+        self.structural = structural.HANDLERS
+        for name, value, shape in zip(graph.input_names, graph.inputs, input_shapes, strict=True):
+            self.env[value] = self.input(name, value, shape)
+        for name, value in graph.weights.items():
+            if weights_as_inputs:
+                self.env[value] = self.input(name, value, value.shape)
+
+    def input(self, name: str, value: Captured, shape: tuple[Size, ...] | None) -> Value:
+        """One graph input; symbols remember the example's number."""
+        assert value.dtype is not None
+        for size, seen in zip(shape or (), value.shape or (), strict=False):
+            if isinstance(size, Dim) and size.symbol is not None:
+                self.g.hints.setdefault(size.symbol.text, seen)
+        return self.g.input(name, from_torch(value.dtype), shape)
+
+    def run(self) -> Lowered:
+        """Lowers all nodes; missing operators are reported together before anything is built."""
+        missing.check(self.graph)
+        self.block(self.graph.block)
+        outputs = [self.output(o) for o in self.graph.outputs]
+        return Lowered(self.g, outputs, self.env)
+
+    def block(self, block: Block) -> None:
+        """Lowers the nodes of one block in order."""
+        for node in block.nodes:
+            self.node(node)
+
+    def output(self, arg: Arg) -> Value:
+        """A graph output as a tensor: numbers and sizes become tensors of rank 0."""
+        return as_tensor(self.g, self.resolve(arg))
+
+    def resolve(self, arg: Arg) -> Any:
+        """What an argument became: values, sizes, plain Python, lists of these."""
+        if isinstance(arg, Captured):
+            found = self.env.get(arg)
+            if found is None:
+                if arg.constant is None:
+                    return self.env[arg] if arg in self.env else _undefined(arg)
+                found = self.env[arg] = self.g.constant(arg.constant.detach(), name=arg.name, parameter=arg.name is not None)
+            return found
+        if isinstance(arg, list):
+            return [self.resolve(a) for a in arg]
+        if isinstance(arg, tuple):
+            return tuple([self.resolve(a) for a in arg])
+        return arg
+
+    def node(self, node: Node) -> None:
+        """Lowers one node."""
+        g = self.g
+        g.scope, g.source = node.scope, node.source
+        args = {name: self.resolve(arg) for name, arg in node.args.items()}
+        try:
+            result = self.apply(node, args)
+        except errors.OnnxExporterError as error:
+            _locate(error, node)
+            raise
+        except (RecursionError, MemoryError, KeyboardInterrupt):
+            raise
+        except Exception as cause:
+            raise errors.UnsupportedError(
+                f"{node.op} cannot be lowered here ({type(cause).__name__}: {cause})\n  at {where(node.source)}, module {node.scope or '?'}"
+            ) from cause
+        self.keep(node, result)
+
+    def apply(self, node: Node, args: dict[str, Any]) -> Any:
+        """The result of one node, whatever kind of node it is."""
+        handler = self.structural.get(node.op)
+        if handler is not None:
+            return handler(self, node, args)
+        folded = constants.compute(self.g, node, args)
+        if folded is not None:
+            return folded
+        operator = registry.find(node.op, node.overload)
+        assert operator is not None  # missing.check has seen to it
+        return operator.function(self.g, **select(operator, node, args))
+
+    def keep(self, node: Node, result: Any) -> None:
+        """Enters the result under the node's outputs."""
+        outputs = node.outputs
+        if len(outputs) == 1:
+            results = [result]
+        else:
+            results = list(result) if isinstance(result, (list, tuple)) else [result]
+            if len(results) != len(outputs):
+                raise errors.ShapeError(f"{node.op} gave {len(results)} results, PyTorch {len(outputs)}")
+        for captured, value in zip(outputs, results, strict=True):
+            if isinstance(value, (int, float, bool)) and captured.kind == "tensor":
+                value = as_tensor(self.g, value, captured.dtype)
+            if isinstance(value, Value):
+                self.check(node, captured, value)
+            self.env[captured] = value
+
+    def check(self, node: Node, captured: Captured, value: Value) -> None:
+        """Holds dtype and shape against what PyTorch computed at the example sizes; learns the numbers of new symbols."""
+        if captured.dtype is not None:
+            dtype = from_torch(captured.dtype)
+            if value.dtype is None:
+                value.dtype = dtype
+            elif value.dtype != dtype:
+                raise _contradiction(node, f"dtype {value.dtype.name}, PyTorch has {dtype.name}")
+        if captured.shape is None:
+            return
+        if value.shape is None:
+            value.shape = tuple([self.g.fresh(value, axis) for axis in range(len(captured.shape))])
+        elif len(value.shape) != len(captured.shape):
+            raise _contradiction(node, f"rank {len(value.shape)}, PyTorch has {len(captured.shape)}")
+        for size, seen in zip(value.shape, captured.shape, strict=True):
+            if size == seen:
+                continue
+            number = dims.evaluate(size, self.g.hints)
+            if number is None and isinstance(size, Dim) and size.symbol is not None:
+                self.g.hints[size.symbol.text] = seen
+            elif number is not None and number != seen:
+                raise _contradiction(node, f"shape ({', '.join(map(str, value.shape))}), PyTorch has {captured.shape}")
+
+
+def _undefined(arg: Captured) -> Any:
+    raise errors.CaptureError(f"{arg} is used before it is computed")
+
+
+def _contradiction(node: Node, what: str) -> errors.ShapeError:
+    return errors.ShapeError(
+        f"{node.op}{'.' + node.overload if node.overload else ''} was lowered to {what}\n  at {where(node.source)}, module {node.scope or '?'}; "
+        "this is a fault of onnxport, please report it")
+
+
+def _locate(error: errors.OnnxExporterError, node: Node) -> None:
+    """Adds operator, source line and module to the message, once."""
+    if getattr(error, "located", False):
+        return
+    text = str(error.args[0]) if error.args else ""
+    place = f"\n  in {node.op}{'.' + node.overload if node.overload else ''} at {where(node.source)}, module {node.scope or '?'}"
+    error.args = (text + place, *error.args[1:])
+    error.located = True  # type: ignore[attr-defined]
+
+
+def select(operator: registry.Operator, node: Node, args: dict[str, Any]) -> dict[str, Any]:
+    """The arguments that the function takes; one that it does not take must be neutral or have its default value."""
+    takes = operator.takes
+    chosen = {name: arg for name, arg in args.items() if name in takes}
+    if len(chosen) != len(args):
+        defaults = node.schema.defaults() if node.schema else {}
+        for name, arg in args.items():
+            if name not in takes and name not in registry.NEUTRAL and (name not in defaults or defaults[name] != arg):
+                raise errors.UnsupportedError(f"{node.op} with {name}={arg} is not supported")
+    return chosen
+
+
+def as_tensor(g: Builder, value: Any, dtype: torch.dtype | None = None) -> Value:
+    """A value, size, number or list of sizes as a tensor value."""
+    if isinstance(value, Value):
+        return value
+    if isinstance(value, Dim):
+        return g.scalar(value)
+    if isinstance(value, (bool, int, float)):
+        return g.constant(torch.tensor(value, dtype=dtype))
+    if isinstance(value, (list, tuple)) and value and all(isinstance(v, (int, Dim)) and not isinstance(v, bool) for v in value):
+        return g.sizes(list(value))
+    if isinstance(value, torch.Tensor):
+        return g.constant(value)
+    raise errors.UnsupportedError(f"an output of type {type(value).__name__} cannot be an output of an ONNX graph")
+
+
+Handler = Callable[[Lowering, Node, dict[str, Any]], Any]

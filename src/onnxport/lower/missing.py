@@ -1,0 +1,42 @@
+"""Finds all operators of a graph that have no translation, before anything is built."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from onnxport import errors
+from onnxport.aten.graph import Block, Graph, Node
+from onnxport.aten.source import where
+from onnxport.lower import structural
+from onnxport.ops import registry
+
+
+def check(graph: Graph) -> None:
+    """Raises one `UnsupportedOperatorError` that lists every operator without a function, with place and count."""
+    missing: dict[str, list[Node]] = {}
+    for node in walk(graph.block):
+        if node.op not in structural.HANDLERS and registry.find(node.op, node.overload) is None:
+            name = f"{node.op}.{node.overload}" if node.overload else node.op
+            missing.setdefault(name, []).append(node)
+    if missing:
+        raise errors.UnsupportedOperatorError(_message(missing))
+
+
+def walk(block: Block) -> Iterator[Node]:
+    """All nodes, those of inner blocks too."""
+    for node in block.nodes:
+        yield node
+        for inner in node.blocks:
+            yield from walk(inner)
+
+
+def _message(missing: dict[str, list[Node]]) -> str:
+    lines = []
+    for name, nodes in missing.items():
+        times = "" if len(nodes) == 1 else f", {len(nodes)} times"
+        lines.append(f"Couldn't export operator {name} (module {nodes[0].scope or '?'}, {where(nodes[0].source)}{times})")
+    return "\n".join([
+        *lines,
+        "What can be done: change the model so that it does not use " + ("this operator" if len(missing) == 1 else "these operators")
+        + "; register a symbolic function with onnxport.register_custom_op_symbolic; or contribute the operator to onnxport.",
+    ])

@@ -1,0 +1,68 @@
+"""Nodes that move Python values about and compute nothing: sizes, conversions, containers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from onnxport import errors
+from onnxport.aten.graph import Node
+from onnxport.target.dims import Dim
+from onnxport.target.dtypes import is_integer
+from onnxport.target.value import DataType, Value
+
+if TYPE_CHECKING:
+    from onnxport.lower.lowering import Lowering
+
+
+def _size(low: Lowering, node: Node, args: dict[str, Any]) -> Any:
+    x = args["self"]
+    if x.shape is None:
+        raise errors.UnsupportedError("the size of a tensor of unknown rank")
+    dim = args.get("dim")
+    return list(x.shape) if dim is None else x.shape[dim]
+
+
+def _num_to_tensor(low: Lowering, node: Node, args: dict[str, Any]) -> Any:
+    value = next(iter(args.values()))
+    if isinstance(value, (int, Dim)) and not isinstance(value, bool):
+        return low.g.scalar(value)
+    return value
+
+
+def _to_int(low: Lowering, node: Node, args: dict[str, Any]) -> Any:
+    value = next(iter(args.values()))
+    if not isinstance(value, Value):
+        return value if isinstance(value, Dim) else int(value)
+    if not is_integer(value.dtype):
+        value = low.g.op("Cast", value, to=DataType.INT64)
+    return low.g.size_of(value)
+
+
+def _to_number(low: Lowering, node: Node, args: dict[str, Any]) -> Any:
+    """`ScalarImplicit` and its like: a tensor of rank 0 that goes on as a number; operators take it as a tensor."""
+    value = next(iter(args.values()))
+    if isinstance(value, Value) and value.content is not None and value.rank == 0:
+        return value.content[0]
+    if isinstance(value, Value) and value.const is not None and not value.const.parameter:
+        return value.const.tensor.item()
+    return value
+
+
+def _unpack(low: Lowering, node: Node, args: dict[str, Any]) -> Any:
+    items = args["self"]
+    if len(items) != len(node.outputs):
+        raise errors.BakedValueError(
+            f"a list of {len(items)} tensors was taken apart into {len(node.outputs)}: its length depends on the input")
+    return items[0] if len(node.outputs) == 1 else items
+
+
+def _list(low: Lowering, node: Node, args: dict[str, Any]) -> Any:
+    return list(args.values())
+
+
+HANDLERS = {
+    "aten::size": _size, "aten::sym_size": _size, "prim::NumToTensor": _num_to_tensor, "aten::Int": _to_int, "aten::IntImplicit": _to_int,
+    "aten::ScalarImplicit": _to_number, "aten::Float": _to_number, "aten::FloatImplicit": _to_number, "aten::Bool": _to_number,
+    "aten::item": _to_number, "prim::ListUnpack": _unpack, "prim::TupleUnpack": _unpack, "prim::ListConstruct": _list,
+    "prim::TupleConstruct": _list,
+}

@@ -1,0 +1,29 @@
+"""Training mode during an export."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from onnxport.options import TrainingMode
+
+
+@contextmanager
+def select_model_mode_for_export(model: Any, mode: Any) -> Iterator[None]:
+    """Puts `model` into `mode` (a `TrainingMode`) and each of its submodules back into its own on the way out, also after an error."""
+    if not isinstance(model, torch.nn.Module) or int(mode) == TrainingMode.PRESERVE:
+        yield
+        return
+    wanted = int(mode) == TrainingMode.TRAINING
+    before = [(module, module.training) for module in model.modules()]
+    try:
+        if any(flag != wanted for _, flag in before):
+            model.train(wanted)
+        yield
+    finally:
+        for module, flag in before:
+            if module.training != flag:
+                module.training = flag

@@ -1,0 +1,132 @@
+"""What the file's inputs, outputs, parameters and axes are called, and which axes are dynamic."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from onnxport import errors
+from onnxport.aten.graph import Graph
+from onnxport.aten.graph import Value as Captured
+from onnxport.calls import Call
+from onnxport.options import Options
+from onnxport.target import dims
+from onnxport.target.dims import Size
+from onnxport.target.emit import Naming
+
+
+@dataclass
+class Interface:
+    """The outside of the file.
+
+    input_shapes: of each input, ints and symbols.   axes: input name -> axis -> label of the dynamic ones.
+    weight_names: qualified name -> wanted name.     output_dims: output name -> axis -> label that was asked for.
+    """
+
+    input_names: list[str]
+    input_shapes: list[tuple[Size, ...] | None]
+    axes: dict[str, dict[int, str]]
+    output_names: list[str]
+    weight_names: dict[str, str]
+    output_dims: dict[str, dict[int, str]] = field(default_factory=dict)
+
+    def naming(self) -> Naming:
+        """For the emitter."""
+        return Naming(self.output_names, self.weight_names, self.output_dims)
+
+    def add_output(self, name: str) -> None:
+        """One more output behind the others."""
+        taken = set(self.output_names) | set(self.input_names)
+        while name in taken:
+            name += "_1"
+        self.output_names.append(name)
+
+
+def interface(graph: Graph, call: Call, options: Options) -> Interface:
+    """Applies `input_names`, `output_names` and `dynamic_axes`; whatever names nothing is an error."""
+    inputs, weights = _input_names(graph, call, options.input_names)
+    outputs = _output_names(graph, options.output_names, set(inputs))
+    known = set(inputs) | set(outputs)
+    for name in options.dynamic_axes:
+        if name not in known:
+            raise errors.ArgumentError(
+                f"dynamic_axes names {name!r}, which is neither an input ({', '.join(inputs)}) nor an output ({', '.join(outputs)})")
+    graph.input_names = inputs
+    axes = {name: _ranked(name, options.dynamic_axes[name], value) for name, value in zip(inputs, graph.inputs, strict=True) if name in options.dynamic_axes}
+    shapes = _shapes(inputs, graph.inputs, axes)
+    wanted = {}
+    for name, value in zip(outputs, graph.outputs, strict=True):
+        if name in options.dynamic_axes and name not in axes:
+            wanted[name] = _ranked(name, options.dynamic_axes[name], value)
+    return Interface(inputs, shapes, axes, outputs, weights, wanted)
+
+
+def _input_names(graph: Graph, call: Call, given: tuple[str, ...]) -> tuple[list[str], dict[str, str]]:
+    names = list(call.names)
+    for name in given:
+        if name in call.constants and name not in names:
+            raise errors.ArgumentError(f"input_names holds {name!r}, but this argument is no tensor: in a traced call it is a constant of the file")
+    count = len(names)
+    if len(given) > count + len(graph.weights):
+        raise errors.ArgumentError(f"{len(given)} input_names for {count} inputs and {len(graph.weights)} parameters and buffers")
+    names[: min(len(given), count)] = given[:count]
+    clash = next((n for i, n in enumerate(names) if n in names[:i]), None)
+    if clash is not None:
+        names = [n if i < len(given) or n not in given else f"{n}_1" for i, n in enumerate(names)]
+    return names, dict(zip(graph.weights, given[count:], strict=False))
+
+
+def _output_names(graph: Graph, given: tuple[str, ...], taken: set[str]) -> list[str]:
+    count = len(graph.outputs)
+    if len(given) > count:
+        raise errors.ArgumentError(f"{len(given)} output_names for {count} outputs: {', '.join(given[count:])} would name nothing")
+    keys = [n.replace("..", ".") for n in graph.output_names]
+    named = any(k and not k.replace(".", "").isdigit() for k in keys)
+    if given and named and all(k for k in keys) and set(given) <= set(keys) and list(given) != keys[: len(given)]:
+        raise errors.ArgumentError(
+            f"output_names {list(given)} are keys of the returned dict in another order ({', '.join(keys)}); they would label the wrong outputs")
+    names: list[str] = []
+    for position, key in enumerate(keys):
+        if position < len(given):
+            name = given[position]
+            if name in taken:
+                raise errors.ArgumentError(f"the name {name!r} is given to an input and to an output (duplicate name)")
+        else:
+            base = key if key and not key.replace(".", "").isdigit() else ("output" if count == 1 else f"output_{position}")
+            name, number = base, 0
+            while name in taken or name in names or name in given:
+                number += 1
+                name = f"{base}_{number}"
+        names.append(name)
+    return names
+
+
+def _ranked(name: str, axes: Mapping[int, str], value: object) -> dict[int, str]:
+    rank = len(value.shape) if isinstance(value, Captured) and value.shape is not None else 0
+    result: dict[int, str] = {}
+    for axis, label in axes.items():
+        if not -rank <= axis < rank:
+            raise errors.ArgumentError(f"dynamic_axes[{name!r}]: axis {axis} is out of range for a tensor of rank {rank}")
+        result[axis % rank] = label
+    return result
+
+
+def _shapes(names: list[str], values: list[Captured], axes: Mapping[str, Mapping[int, str]]) -> list[tuple[Size, ...] | None]:
+    """Axes of one label are one symbol, unless the example gives them different sizes (then they cannot be one)."""
+    seen: dict[str, int] = {}
+    symbols: dict[tuple[str, int], Size] = {}
+    shapes: list[tuple[Size, ...] | None] = []
+    for name, value in zip(names, values, strict=True):
+        sizes: list[Size] = list(value.shape or ())
+        for axis, label in axes.get(name, {}).items():
+            number = (value.shape or ())[axis]
+            if seen.setdefault(label, number) != number and (label, number) not in symbols:
+                warnings.warn(f"dynamic_axes gives the name {label!r} to axes of size {seen[label]} and {number} in the example; "
+                              "they are taken for different sizes", UserWarning, stacklevel=6)
+            if (label, number) not in symbols:
+                text = label if seen[label] == number else f"{label}_{sum(1 for k, _ in symbols if k == label)}"
+                symbols[label, number] = dims.symbol(text)
+            sizes[axis] = symbols[label, number]
+        shapes.append(tuple(sizes))
+    return shapes

@@ -1,0 +1,89 @@
+"""Where an operator function makes itself known: `@aten` above it, and nothing else anywhere.
+
+A function takes the builder and then the ATen schema's arguments by their names (those that mean nothing to a graph,
+like `layout` or `device`, may be left out), and returns a value, a list of values, or plain Python for sizes.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+# Arguments that say where or how PyTorch computes, not what.
+NEUTRAL = frozenset({"layout", "device", "pin_memory", "memory_format", "non_blocking", "generator", "requires_grad", "cudnn_enabled",
+                     "cudnn_enable", "benchmark", "deterministic", "allow_tf32", "copy", "sparse", "scale_grad_by_freq", "out_dtype_hint"})
+
+
+@dataclass(frozen=True)
+class Operator:
+    """One operator: its ATen name (`aten::max` or `aten::max.dim`), the function, and what it takes.
+
+    needs: the lowest opset that it runs at.   fold: whether PyTorch may compute it on constants.
+    """
+
+    name: str
+    function: Callable[..., Any]
+    takes: frozenset[str] = field(default_factory=frozenset)
+    needs: int = 7
+    fold: bool = True
+
+
+_operators: dict[str, Operator] = {}
+_lock = threading.Lock()
+_discovered = False
+
+
+def register(names: tuple[str, ...], function: Callable[..., Any], needs: int, fold: bool) -> None:
+    """Enters `function` under each name; a name without a domain is ATen's."""
+    parameters = list(inspect.signature(function).parameters)[1:]
+    for name in names:
+        full = name if "::" in name else f"aten::{name}"
+        if full in _operators and _operators[full].function.__module__ != function.__module__:
+            raise ValueError(f"{full} is defined in {_operators[full].function.__module__} and in {function.__module__}")
+        _operators[full] = Operator(full, function, frozenset(parameters), needs, fold)
+
+
+def aten(*names: Any, needs: int = 7, fold: bool = True) -> Any:
+    """`@aten`: the function is the operator of its own name. `@aten("max.dim", "min.dim")`: of these (with overload where it matters).
+
+    needs: the lowest opset at which it can be said.   fold=False: it is random or has other effects.
+    """
+    if len(names) == 1 and callable(names[0]):
+        register((names[0].__name__,), names[0], needs, fold)
+        return names[0]
+
+    def decorate(function: Function) -> Function:
+        register(tuple(names) or (function.__name__,), function, needs, fold)
+        return function
+
+    return decorate
+
+
+def operators() -> dict[str, Operator]:
+    """All operators, by name; the modules of `onnxport.ops` are imported at the first call."""
+    global _discovered
+    if not _discovered:
+        with _lock:
+            package = importlib.import_module("onnxport.ops")
+            for module in pkgutil.iter_modules(package.__path__):
+                importlib.import_module(f"onnxport.ops.{module.name}")
+            _discovered = True
+    return _operators
+
+
+def find(name: str, overload: str) -> Operator | None:
+    """The function for this overload, or for all of the operator's overloads."""
+    table = operators()
+    return table.get(f"{name}.{overload}") or table.get(name)
+
+
+def supported() -> list[tuple[str, int]]:
+    """(name, lowest opset) of every operator, sorted."""
+    return sorted((o.name, o.needs) for o in operators().values())

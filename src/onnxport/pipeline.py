@@ -1,0 +1,122 @@
+"""The way of a model through the house, as a table of contents."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from onnxport import errors, save
+from onnxport.aten import source
+from onnxport.aten.passes.functionalise import functionalise
+from onnxport.calls import Call, bind
+from onnxport.capture.trace import Traced, trace
+from onnxport.lower import guards
+from onnxport.lower.lowering import Lowered, Lowering
+from onnxport.modes import select_model_mode_for_export
+from onnxport.naming import Interface, interface
+from onnxport.options import Options, normalise
+from onnxport.passes import optimise
+from onnxport.program import ONNXProgram
+from onnxport.target.builder import Builder
+from onnxport.target.emit import emit
+from onnxport.version import __version__
+
+
+def export(model: Any, args: Any, f: Any = None, *, kwargs: dict[str, Any] | None = None, external_data: bool | None = None, **arguments: Any) -> ONNXProgram:
+    """See `onnxport.export`, whose arguments these are."""
+    options = normalise(**arguments)
+    if f is not None:
+        save.check_target(f)
+    call = bind(model, args, kwargs)
+    with _collector_paused():
+        with select_model_mode_for_export(model, options.training):
+            traced = capture(model, call)
+        program = convert(model, call, traced, options)
+    if f is not None:
+        program.save(f, external_data=external_data)
+    return program
+
+
+def capture(model: Any, call: Call) -> Traced:
+    """Runs the model once and functionalises what was recorded."""
+    traced = trace(model, call.tensors, call.names, call.run)
+    functionalise(traced.graph)
+    return traced
+
+
+def convert(model: Any, call: Call, traced: Traced, options: Options) -> ONNXProgram:
+    """From the captured graph to a finished, checked model."""
+    graph = traced.graph
+    face = interface(graph, call, options)
+    builder = Builder(options.opset, fold_parameters=options.constant_folding and options.export_params)
+    lowering = Lowering(graph, builder, face.input_shapes, weights_as_inputs=not options.export_params)
+    lowered = lowering.run()
+    found = guards.judge(graph, lowered.env, strict=options.strict)
+    outputs = mutated_outputs(lowering, lowered, face, options)
+    built = emit(builder, outputs, face.naming(), ir_version=options.ir_version, graph_name="main_graph",
+                 initializers_as_inputs=options.initializers_as_inputs, where=source.where if options.verbose else None,
+                 producer_version=__version__)
+    optimise.run(built, options)
+    save.check(built)
+    report(found)
+    return ONNXProgram(built, input_names=face.input_names, output_names=face.output_names, guards=found, source=model,
+                       args=call.args, kwargs=call.kwargs, dynamic_axes=face.axes)
+
+
+def mutated_outputs(lowering: Lowering, lowered: Lowered, face: Interface, options: Options) -> list[Any]:
+    """The outputs, with those of `mutations="outputs"`; otherwise a warning or an error for each update that nobody returns."""
+    outputs = list(lowered.outputs)
+    mutated = lowering.graph.mutated
+    if not mutated or options.mutations == "ignore":
+        return outputs
+    names = ", ".join(f"{m.kind} {m.name!r}" for m in mutated)
+    if options.mutations == "error":
+        raise errors.MutationError(f"the model updates {names}, and the file would not")
+    if options.mutations == "warn":
+        warnings.warn(f"the model updates {names}, which the file does not; mutations=\"outputs\" returns the new values, \"ignore\" is silent",
+                      errors.MutationWarning, stacklevel=5)
+        return outputs
+    for mutation in mutated:
+        outputs.append(lowering.output(mutation.value))
+        face.add_output(f"{mutation.name}_updated")
+    return outputs
+
+
+def report(found: list[guards.Guard]) -> None:
+    """One warning for all guards."""
+    if found:
+        lines = "\n".join(f"  {g}" for g in found)
+        warnings.warn(f"the exported file holds where:\n{lines}\n(Python branched on these sizes; strict=True makes this an error)",
+                      errors.GuardWarning, stacklevel=5)
+
+
+_running = 0
+_was_on = False
+_lock = threading.Lock()
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """A graph is built of many small objects that all live to its end: collecting in between only costs time."""
+    global _running, _was_on
+    with _lock:
+        if _running == 0:
+            _was_on = gc.isenabled()
+            gc.disable()
+        _running += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _running -= 1
+            if _running == 0 and _was_on:
+                gc.enable()
+
+
+__all__ = ["capture", "convert", "export", "torch"]
