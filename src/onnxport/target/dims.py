@@ -16,7 +16,10 @@ INFINITY = math.inf
 
 
 class Atom:
-    """A symbol (`fn` is None) or a function of sizes; two atoms with the same text are the same."""
+    """A symbol (`fn` is None) or a function of sizes, never less than `low` nor more than `high`.
+
+    The bounds are part of what it is: another export may call another size by the same name, and results are cached.
+    """
 
     __slots__ = ("args", "fn", "high", "low", "text")
 
@@ -24,7 +27,16 @@ class Atom:
         self.text, self.low, self.high, self.fn, self.args = text, low, high, fn, args
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Atom) and self.text == other.text
+        if self is other:
+            return True
+        return (
+            isinstance(other, Atom)
+            and self.text == other.text
+            and self.low == other.low
+            and self.high == other.high
+            and self.fn == other.fn
+            and self.args == other.args
+        )
 
     def __hash__(self) -> int:
         return hash(self.text)
@@ -187,15 +199,19 @@ def _mul(a: Size, b: Size) -> Size:
 
 def _function(fn: str, a: Size, b: Size) -> Dim:
     low, high = _range_of(fn, a, b)
-    text = f"{fn}({a}, {b})" if fn in ("max", "min") else f"({a}) {fn} ({b})"
-    if fn in ("//", "%"):
-        text = f"({_wrapped(a)} {fn} {_wrapped(b)})"
+    text = f"{fn}({a}, {b})" if fn in ("max", "min") else f"({_left(a)} {fn} {_right(b)})"
     return Dim((((Atom(text, low, high, fn, (a, b)),), 1),))
 
 
-def _wrapped(size: Size) -> str:
-    text = str(size)
-    return f"({text})" if " " in text and not (text.startswith("(") and isinstance(size, Dim) and len(size.terms) == 1) else text
+def _left(size: Size) -> str:
+    return f"({size})" if isinstance(size, Dim) and len(size.terms) > 1 else str(size)
+
+
+def _right(size: Size) -> str:
+    """`x // a*b` would read as `(x // a)*b`: only a number or a single atom stands without brackets."""
+    if isinstance(size, int) or (len(size.terms) == 1 and size.terms[0][1] == 1 and len(size.terms[0][0]) == 1):
+        return str(size)
+    return f"({size})"
 
 
 def _range_of(fn: str, a: Size, b: Size) -> tuple[float, float]:
@@ -205,30 +221,95 @@ def _range_of(fn: str, a: Size, b: Size) -> tuple[float, float]:
     if fn == "min":
         return min(al, bl), min(ah, bh)
     if fn == "%":
-        return (0, bh - 1) if bl > 0 else (-INFINITY, INFINITY)
+        return (0, min(bh - 1, ah if al >= 0 else INFINITY)) if bl >= 0 else (-INFINITY, INFINITY)
     if isinstance(b, int) and b > 0:
         return (al if abs(al) == INFINITY else al // b), (ah if abs(ah) == INFINITY else ah // b)
     if al >= 0 and bl >= 0:
-        return 0, ah
+        return 0, ah if ah == INFINITY else ah // max(bl, 1)
     return -INFINITY, INFINITY
 
 
 @functools.lru_cache(maxsize=65536)
 def bounds(size: Size) -> tuple[float, float]:
-    """The least and the largest value that `size` can have."""
-    low = high = 0.0
+    """Numbers that `size` is never less and never more than."""
+    if isinstance(size, int):
+        return size, size
+    return _low(size, _DEPTH), -_low(-size, _DEPTH)
+
+
+_DEPTH = 3  # how many functions in one size are looked into to sharpen its bounds
+
+
+@functools.lru_cache(maxsize=65536)
+def _low(size: Size, depth: int) -> float:
+    """A lower bound: from the bounds of the atoms, and where functions occur, from what these are functions of."""
+    if isinstance(size, int):
+        return size
+    best = _interval_low(size)
+    if best == -INFINITY and any(len(monomial) > 1 for monomial, _ in size.terms):
+        best = _interval_low(_from_lows(size))
+    if depth == 0:
+        return best
+    for monomial, coefficient in size.terms:
+        atom = next((a for a in monomial if a.fn is not None), None)
+        if atom is None:
+            continue
+        others = list(monomial)
+        others.remove(atom)
+        if any(a.low < 0 for a in others):
+            continue
+        factor: Size = coefficient
+        for other in others:
+            factor = factor * Dim((((other,), 1),))
+        rest = size - factor * Dim((((atom,), 1),))
+        for scale, bound in _edges(atom, below=coefficient > 0):
+            # scale * atom is at least (at most) the bound, so scale * size is at least this:
+            low = _low(rest * scale + factor * bound, depth - 1)
+            best = max(best, low if abs(low) == INFINITY else -(-low // scale))
+    return best
+
+
+def _interval_low(size: Size) -> float:
+    """The lower bound that the bounds of the atoms give when each is taken for itself. Whole numbers stay exact."""
+    low: float = 0
     for monomial, coefficient in _terms(size):
-        a, b = 1.0, 1.0
+        a: float = 1
+        b: float = 1
         for atom in monomial:
             corners = [_times(x, y) for x in (a, b) for y in (atom.low, atom.high)]
             a, b = min(corners), max(corners)
-        a, b = sorted((_times(a, coefficient), _times(b, coefficient)))
-        low, high = low + a, high + b
-    return low, high
+        low += min(_times(a, coefficient), _times(b, coefficient))
+    return low
+
+
+def _from_lows(size: Dim) -> Size:
+    """`size` over atoms that count from their lower bounds: h*w - h - w + 1 is t*u, surely not negative, where h and w are 1 or more."""
+    total: Size = 0
+    for monomial, coefficient in size.terms:
+        value: Size = coefficient
+        for atom in monomial:
+            if atom.low in (0, -INFINITY):
+                value = value * Dim((((atom,), 1),))
+            else:
+                value = value * (Dim((((Atom(f"{atom.text}'", 0, atom.high - atom.low),), 1),)) + int(atom.low))
+        total = total + value
+    return total
+
+
+def _edges(atom: Atom, *, below: bool) -> list[tuple[int, Size]]:
+    """Pairs (k, bound) such that k * atom is never less (`below`) or never more than the bound, itself a size."""
+    a, b = atom.args
+    if atom.fn in ("max", "min"):
+        return [(1, a), (1, b)] if (atom.fn == "max") == below else []
+    if atom.fn == "//" and isinstance(b, int) and b > 0:
+        return [(b, a - (b - 1))] if below else [(b, a)]
+    if below or bounds(a)[0] < 0 or bounds(b)[0] < 0:
+        return []
+    return [(1, a)] if atom.fn == "//" else [(1, a), (1, b - 1)]
 
 
 def _times(a: float, b: float) -> float:
-    return 0.0 if a == 0 or b == 0 else a * b
+    return 0 if a == 0 or b == 0 else a * b
 
 
 def _exact_quotient(a: Size, b: Size) -> Size | None:
@@ -271,11 +352,24 @@ def floordiv(a: Size, b: Size) -> Size:
         low, high = bounds(rest)
         if low >= 0 and high < b:
             return _from_terms(whole)
-        inner = rest.atoms.copy().pop() if isinstance(rest, Dim) and len(rest.terms) == 1 else None
-        if inner is not None and rest == Dim((((inner,), 1),)) and inner.fn == "//" and isinstance(inner.args[1], int):
-            return _add(_from_terms(whole), floordiv(inner.args[0], inner.args[1] * b))  # (x // p) // q = x // (p q)
+        nested = _nested_quotient(rest)
+        if nested is not None:
+            return _add(_from_terms(whole), floordiv(nested[0], nested[1] * b))
         return _add(_from_terms(whole), _function("//", rest, b))
     return _function("//", a, b)
+
+
+def _nested_quotient(size: Size) -> tuple[Size, int] | None:
+    """(x + c p, p) for the size (x // p) + c: dividing it by q is dividing x + c p by p q."""
+    if not isinstance(size, Dim) or len(size.terms) > 2:
+        return None
+    (monomial, coefficient), *rest = size.terms
+    if coefficient != 1 or len(monomial) != 1 or monomial[0].fn != "//" or any(m for m, _ in rest):
+        return None
+    inner, divisor = monomial[0].args
+    if not isinstance(divisor, int) or divisor <= 0:
+        return None
+    return inner + sum(c for _, c in rest) * divisor, divisor
 
 
 @functools.lru_cache(maxsize=65536)

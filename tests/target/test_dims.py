@@ -1,0 +1,190 @@
+"""Sizes against Python's own arithmetic on numbers."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
+
+from onnxport.target import dims
+from onnxport.target.dims import Dim, Size
+
+LOWS = {"a": 0, "b": 1, "c": 2, "n": 0}
+NAMES = list(LOWS)
+OPERATIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+    # name: (on sizes, on numbers)
+    "+": (lambda x, y: x + y, operator.add),
+    "-": (lambda x, y: x - y, operator.sub),
+    "*": (lambda x, y: x * y, operator.mul),
+    "//": (dims.floordiv, operator.floordiv),
+    "%": (dims.mod, operator.mod),
+    "max": (dims.maximum, max),
+    "min": (dims.minimum, min),
+    "ceil": (dims.ceildiv, lambda x, y: -(-x // y)),
+}
+COMPARISONS = {"==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A number, a name, or an operation on two expressions."""
+
+    head: int | str
+    parts: tuple[Expression, ...] = ()
+
+    def size(self, replaced: dict[str, Size] | None = None) -> Size:
+        if self.parts:
+            return OPERATIONS[str(self.head)][0](*(p.size(replaced) for p in self.parts))
+        if isinstance(self.head, int):
+            return self.head
+        return (replaced or {}).get(self.head, dims.symbol(self.head, LOWS[self.head]))
+
+    def number(self, known: dict[str, int]) -> int:
+        if self.parts:
+            return OPERATIONS[str(self.head)][1](*(p.number(known) for p in self.parts))
+        return self.head if isinstance(self.head, int) else known[self.head]
+
+    def divides_by_what_is_never(self, known: dict[str, int]) -> bool:
+        """Whether a divisor is 0 or, for `ceil`, negative: nothing is promised there."""
+        if any(p.divides_by_what_is_never(known) for p in self.parts):
+            return True
+        if self.head in ("//", "%", "ceil"):
+            divisor = self.parts[1].number(known)
+            return divisor == 0 or (self.head == "ceil" and divisor < 0)
+        return False
+
+
+leaves = st.one_of(st.sampled_from(NAMES), st.integers(-4, 9), st.integers(1, 4)).map(Expression)
+expressions = st.recursive(
+    leaves,
+    lambda inner: st.builds(lambda op, x, y: Expression(op, (x, y)), st.sampled_from(list(OPERATIONS)), inner, inner),
+    max_leaves=8,
+)
+assignments = st.fixed_dictionaries({name: st.integers(low, 12) for name, low in LOWS.items()})
+many = settings(max_examples=300, deadline=None)
+
+
+def sized(expression: Expression, known: dict[str, int]) -> Size:
+    """The size, where all divisors are fit for `known`; also those of which the divisor is the number 0 always."""
+    assume(not expression.divides_by_what_is_never(known))
+    return expression.size()
+
+
+@many
+@given(expressions, assignments)
+def test_evaluates_as_python(expression: Expression, known: dict[str, int]) -> None:
+    assert dims.evaluate(sized(expression, known), known) == expression.number(known)
+
+
+@many
+@given(expressions, assignments)
+def test_text_reads_as_python(expression: Expression, known: dict[str, int]) -> None:
+    size = sized(expression, known)
+    assert eval(str(size), {"max": max, "min": min}, dict(known)) == expression.number(known)
+
+
+@many
+@given(expressions, assignments)
+@example(Expression("-", (Expression("//", (Expression("a"), Expression(2))), Expression("a"))), {"a": 3, "b": 1, "c": 2, "n": 0})
+def test_bounds_hold(expression: Expression, known: dict[str, int]) -> None:
+    low, high = dims.bounds(sized(expression, known))
+    assert low <= expression.number(known) <= high
+
+
+@many
+@given(expressions, expressions, st.sampled_from(list(COMPARISONS)), assignments)
+def test_compare_is_right_where_it_answers(a: Expression, b: Expression, fn: str, known: dict[str, int]) -> None:
+    answer = dims.compare(fn, sized(a, known), sized(b, known))
+    assert answer is None or answer == COMPARISONS[fn](a.number(known), b.number(known))
+
+
+@many
+@given(expressions, expressions, st.sampled_from(NAMES), assignments)
+def test_substitute_is_the_expression_with_the_other_in_its_place(a: Expression, b: Expression, name: str, known: dict[str, int]) -> None:
+    inner = sized(b, known)
+    assume(b.number(known) >= LOWS[name])
+    changed = {**known, name: b.number(known)}
+    assume(not a.divides_by_what_is_never(changed))
+    result = dims.substitute(sized(a, known), {name: inner})
+    assert dims.evaluate(result, known) == a.number(changed)
+
+
+@many
+@given(expressions, expressions, expressions)
+def test_rings_have_one_normal_form(a: Expression, b: Expression, c: Expression) -> None:
+    try:
+        x, y, z = (e.size() for e in (a, b, c))
+    except ZeroDivisionError:
+        assume(False)
+    assert x + y == y + x
+    assert x * y == y * x
+    assert (x + y) + z == x + (y + z)
+    assert (x * y) * z == x * (y * z)
+    assert x * (y + z) == x * y + x * z
+    assert x - x == 0
+    assert hash(x + y) == hash(y + x)
+
+
+@many
+@given(expressions, assignments)
+def test_symbols_are_those_that_the_value_needs(expression: Expression, known: dict[str, int]) -> None:
+    size = sized(expression, known)
+    names = size.symbols if isinstance(size, Dim) else set()
+    assert dims.evaluate(size, {n: known[n] for n in names}) == expression.number(known)
+    for name in names:
+        assert dims.evaluate(size, {n: known[n] for n in names - {name}}) is None
+
+
+A, B = dims.symbol("a"), dims.symbol("b", 1)
+
+
+@pytest.mark.parametrize(("made", "text"), [
+    (A + A, "2*a"),
+    (A * B - B * A, "0"),
+    (dims.floordiv(A * B * 6, B * 2), "3*a"),
+    (dims.floordiv(dims.floordiv(A, 2), 3), "(a // 6)"),
+    (dims.floordiv(dims.floordiv(A, 2) + 1, 3), "((a + 2) // 6)"),
+    (dims.floordiv(A * 4 + 3, 4), "a"),
+    (dims.floordiv(A - 1, 2) + 1, "((a + 1) // 2)"),
+    (dims.mod(A * 4 + 6, 4), "2"),
+    (dims.mod(A * B, B), "0"),
+    (dims.maximum(A + 1, 0), "a + 1"),
+    (dims.minimum(A, dims.floordiv(A, 2)), "(a // 2)"),
+    (dims.maximum(A - dims.minimum(A, 2), 0), "a - min(2, a)"),
+    (dims.minimum(A, A * B), "a"),
+    (dims.maximum(A, dims.mod(A, 3)), "a"),
+    (dims.floordiv(A, B * 2), "(a // (2*b))"),
+])
+def test_comes_out_simple(made: Size, text: str) -> None:
+    assert str(made).replace("min(a, 2)", "min(2, a)") == text
+
+
+def test_a_name_that_another_export_used_brings_no_bounds_along() -> None:
+    assert dims.compare(">", dims.symbol("s", 5), 4) is True
+    assert dims.compare(">", dims.symbol("s"), 4) is None
+    assert dims.maximum(dims.symbol("s", 5), 5) == dims.symbol("s", 5)
+    assert str(dims.maximum(dims.symbol("s"), 5)) == "max(5, s)"
+
+
+def test_whole_numbers_beyond_a_floats_precision_stay_exact() -> None:
+    far = 2**62
+    assert dims.compare("==", far + 1, far) is False
+    assert dims.bounds(A + (far + 1))[0] == far + 1
+    assert dims.compare("<=", far + 1, A * 0 + far) is False
+
+
+def test_products_are_bounded_by_their_factors() -> None:
+    h, w = dims.symbol("h", 1), dims.symbol("w", 1)
+    assert dims.bounds(h * w - h - w + 1)[0] == 0
+    assert dims.compare(">=", h * w, h) is True
+    assert dims.compare(">=", dims.symbol("p") * w, w) is None
+
+
+def test_truth_of_a_size_is_refused() -> None:
+    with pytest.raises(TypeError, match="not known"):
+        bool(A)
