@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable, Mapping
-from typing import Union
+from collections.abc import Callable, Iterable, Mapping
 
 INFINITY = math.inf
 
@@ -111,6 +110,7 @@ class Dim:
 
     @property
     def atoms(self) -> set[Atom]:
+        """The symbols and functions that its terms are products of."""
         return {atom for monomial, _ in self.terms for atom in monomial}
 
     @property
@@ -136,7 +136,7 @@ class Dim:
         return None
 
 
-Size = Union[int, Dim]
+Size = int | Dim
 
 
 def symbol(name: str, low: int = 0) -> Dim:
@@ -494,7 +494,9 @@ def substitute(size: Size, known: Mapping[str, Size]) -> Size:
                 value = value * known.get(atom.text, Dim((((atom,), 1),)))
             else:
                 a, b = (substitute(arg, known) for arg in atom.args)
-                rule = {"max": maximum, "min": minimum, "//": floordiv, "%": mod}[atom.fn]
-                value = value * rule(a, b)
+                value = value * _FUNCTIONS[atom.fn](a, b)
         total = total + value
     return total
+
+
+_FUNCTIONS: dict[str, Callable[[Size, Size], Size]] = {"max": maximum, "min": minimum, "//": floordiv, "%": mod}
