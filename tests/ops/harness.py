@@ -1,0 +1,135 @@
+"""Exports a function, runs the file in ONNX Runtime and holds numbers, dtypes and shapes against PyTorch's.
+
+A row of a test table is a `Case`. The example is only what is traced: the file is also run on fresh values and on every
+other size given in `others`. A refusal is part of the row, strict: `refused={9: "needs opset 10"}` fails when opset 9 works.
+"""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import pytest
+import torch
+
+import onnxport
+from onnxport import structure
+from onnxport.options import newest_opset
+
+onnxruntime.set_default_logger_severity(4)
+NEWEST = newest_opset()
+OPSETS = (9, 11, 13, 18, NEWEST)
+_TORCH_OF_NUMPY_BFLOAT16 = "bfloat16"
+
+
+class Wrapped(torch.nn.Module):
+    """A function as a module."""
+
+    def __init__(self, function: Callable[..., Any]):
+        super().__init__()
+        self.function = function
+
+    def forward(self, *args: Any) -> Any:
+        return self.function(*args)
+
+
+@dataclass
+class Case:
+    """One row.
+
+    function: of tensors, or a module.   args: the example.   others: more argument tuples (other values, other sizes).
+    dynamic: axes of each argument that are dynamic ("all", or {position: {axis: label}}); None runs static only.
+    opsets: which to try.   refused: opset -> pattern of the error that is expected there (strict).
+    """
+
+    id: str
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    others: Sequence[tuple[Any, ...]] = ()
+    dynamic: Any = None
+    opsets: Sequence[int] = OPSETS
+    refused: Mapping[int, str] = field(default_factory=dict)
+    rtol: float = 1e-4
+    atol: float = 1e-5
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def expand(cases: Sequence[Case]) -> Any:
+    """`pytest.mark.parametrize` over (case, opset)."""
+    rows = [pytest.param(case, opset, id=f"{case.id}-{opset}") for case in cases for opset in case.opsets]
+    ids = [case.id for case in cases]
+    assert len(set(ids)) == len(ids), f"ids that stand twice: {sorted({i for i in ids if ids.count(i) > 1})}"
+    return pytest.mark.parametrize(("case", "opset"), rows)
+
+
+def check(case: Case, opset: int) -> None:
+    """Exports and compares; with `dynamic`, a static file too."""
+    if opset in case.refused:
+        with pytest.raises(onnxport.errors.OnnxExporterError, match=case.refused[opset]):
+            exported(case, opset, dynamic=case.dynamic is not None)
+        return
+    if case.dynamic is not None:
+        session = exported(case, opset, dynamic=True)
+        for args in (case.args, *case.others):
+            compare(session, case, args)
+        compare(exported(case, opset, dynamic=False), case, case.args)
+    else:
+        session = exported(case, opset, dynamic=False)
+        for args in (case.args, *case.others):
+            compare(session, case, args)
+
+
+def module_of(case: Case) -> torch.nn.Module:
+    """The function as a module in eval mode."""
+    return case.function.eval() if isinstance(case.function, torch.nn.Module) else Wrapped(case.function).eval()
+
+
+def axes_of(case: Case) -> dict[str, dict[int, str]]:
+    """`dynamic_axes` for the inputs `x0`, `x1`, ...; "all" gives every axis of every input a name of its own, shared by equal sizes."""
+    if case.dynamic == "all":
+        leaves, _ = structure.flatten(case.args)
+        return {f"x{i}": {a: f"d{size}" for a, size in enumerate(leaf.value.shape)} for i, leaf in enumerate(leaves) if leaf.value.dim()}
+    return {f"x{i}": dict(axes) for i, axes in (case.dynamic or {}).items()}
+
+
+def exported(case: Case, opset: int, *, dynamic: bool) -> onnxruntime.InferenceSession:
+    """An ONNX Runtime session of the exported case."""
+    leaves, _ = structure.flatten(case.args)
+    stream = io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", onnxport.errors.GuardWarning)
+        onnxport.export(module_of(case), case.args, stream, opset_version=opset, input_names=[f"x{i}" for i in range(len(leaves))],
+                        dynamic_axes=axes_of(case) if dynamic else None, **case.options)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 4
+    return onnxruntime.InferenceSession(stream.getvalue(), options, providers=["CPUExecutionProvider"])
+
+
+def compare(session: onnxruntime.InferenceSession, case: Case, args: tuple[Any, ...]) -> None:
+    """Runs one set of arguments through both."""
+    with torch.no_grad():
+        want = [leaf.value for leaf in structure.flatten(module_of(case)(*_copied(args)))[0]]
+    leaves, _ = structure.flatten(args)
+    got = session.run(None, {f"x{i}": leaf.value.detach().numpy() for i, leaf in enumerate(leaves)})
+    assert len(got) == len(want), f"{len(got)} outputs, PyTorch has {len(want)}"
+    for index, (a, b) in enumerate(zip(got, want, strict=True)):
+        reference = b.detach().resolve_conj().resolve_neg().numpy()
+        assert a.dtype == reference.dtype, f"output {index}: dtype {a.dtype}, PyTorch has {reference.dtype}"
+        assert a.shape == reference.shape, f"output {index}: shape {a.shape}, PyTorch has {reference.shape}"
+        half = reference.dtype == np.float16
+        np.testing.assert_allclose(a.astype(np.float64) if a.dtype != bool else a, reference.astype(np.float64) if reference.dtype != bool else reference,
+                                   rtol=2e-3 if half else case.rtol, atol=2e-3 if half else case.atol, equal_nan=True, err_msg=f"output {index}")
+
+
+def _copied(args: Any) -> Any:
+    if isinstance(args, torch.Tensor):
+        return args.clone()
+    if isinstance(args, (list, tuple)):
+        return type(args)(_copied(a) for a in args)
+    return args
