@@ -1,0 +1,80 @@
+"""What `export()` returns: the ONNX model, and what one does with it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import onnx_ir as ir
+import torch
+
+from onnxport import runtime, save, structure
+
+if TYPE_CHECKING:
+    import onnx
+
+    from onnxport.verify import Report
+
+
+class ONNXProgram:
+    """An exported model.
+
+    model: the `onnx_ir.Model`, whose weights are still the PyTorch model's own tensors.
+    input_names, output_names: of the graph, in order.   guards: the conditions under which the file holds.
+    dynamic_axes: input name -> {axis: label}.            args, kwargs: the example that it was exported with.
+    training: the mode that it was exported in (a `TrainingMode`).
+    source: the PyTorch model.
+    """
+
+    def __init__(self, model: ir.Model, *, input_names: Sequence[str] = (), output_names: Sequence[str] = (), guards: Sequence[Any] = (),
+                 source: Any = None, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None,
+                 dynamic_axes: Mapping[str, Mapping[int, str]] | None = None, training: int = 0):
+        self.model = model
+        self.input_names, self.output_names, self.guards = list(input_names), list(output_names), list(guards)
+        self.args, self.kwargs = tuple(args), dict(kwargs or {})
+        self.dynamic_axes = {name: dict(axes) for name, axes in (dynamic_axes or {}).items()}
+        self.training = training
+        self.source = source  # costs no memory: the graph refers to its weights anyway
+        self._session: runtime.Session | None = None
+
+    @property
+    def model_proto(self) -> onnx.ModelProto:
+        """The model as a new `onnx.ModelProto`, with a copy of the weights."""
+        return save.to_proto(self.model)
+
+    def save(self, f: str | os.PathLike[str] | BinaryIO, external_data: bool | None = None) -> None:
+        """Writes the model to a path or a binary stream; see `onnxport.save.write`."""
+        save.write(self.model, f, external_data=external_data)
+
+    @property
+    def session(self) -> runtime.Session:
+        """The model in ONNX Runtime, loaded at the first use. Raises `runtime.RunError`."""
+        if self._session is None:
+            self._session = runtime.Session(self.model)
+        return self._session
+
+    def __call__(self, *args: Any, **kwargs: Any) -> list[torch.Tensor]:
+        """Runs the ONNX model in ONNX Runtime with the arguments that the PyTorch model takes; the outputs in order, on the CPU.
+
+        Where the file has its parameters as inputs (`export_params=False`), the PyTorch model's own are fed.
+        """
+        leaves, _ = structure.flatten_call(getattr(self.source, "forward", self.source), args, kwargs)
+        tensors = [leaf.value for leaf in leaves]
+        return self.session.run(self.session.feeds(tensors, runtime.state_of(self.source)))
+
+    def verify(self, args: Any = None, kwargs: Mapping[str, Any] | None = None, *, model: Any = None, rtol: float | None = None,
+               atol: float | None = None, seeds: Sequence[int] = (0,), sizes: bool = True) -> Report:
+        """Compares ONNX Runtime with the PyTorch model; see `onnxport.verify.verify`.
+
+        args, kwargs: the example, by default that of the export.   model: by default the one that was exported.
+        """
+        from onnxport import verify
+
+        if args is None:
+            args, kwargs = (*self.args, {}), {**self.kwargs, **(kwargs or {})}
+        return verify.verify(self, self.source if model is None else model, args, kwargs, rtol=rtol, atol=atol, seeds=seeds, sizes=sizes)
+
+    def __repr__(self) -> str:
+        opset = self.model.opset_imports.get("")
+        return f"<ONNXProgram {', '.join(self.input_names)} -> {', '.join(self.output_names)}, opset {opset}, {self.model.graph.num_nodes()} nodes>"
