@@ -75,6 +75,7 @@ class Graph:
     inputs: the tensors (and, in scripts, scalars) that the user passes, in order.
     weights: parameters and buffers in `state_dict()` order, by qualified name; a tied one stands once, with `aliases`.
     outputs: what `forward` returned, flat; plain Python where it is no tensor.
+    mutated: what `forward` wrote into inputs and weights and did not return (known after `functionalise`).
     """
 
     block: Block
@@ -86,8 +87,17 @@ class Graph:
     output_names: list[str]
     parameters: set[str] = field(default_factory=set)
     reads: list[Read] = field(default_factory=list)
-    mutated: list[Value] = field(default_factory=list)
+    mutated: list[Mutation] = field(default_factory=list)
     env: dict[int, Arg] | None = None  # while reading: what each captured value became
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """The program gives a new value to something that outlives it. kind: "input", "buffer" or "parameter"."""
+
+    name: str
+    kind: str
+    value: Value
 
 
 @dataclass

@@ -1,0 +1,280 @@
+"""Which ATen operators give views, and how what was written into a view is put back into its source.
+
+Whether an operator such as `reshape` shares memory depends on strides; what the capture recorded of them decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from onnxport import errors
+from onnxport.aten.graph import Arg, Node, Value
+from onnxport.aten.make import Maker
+from onnxport.aten.source import where
+
+# Which argument a view looks at, where it is not `self`.
+_SOURCE = {"aten::dropout": "input", "aten::feature_dropout": "input", "aten::alpha_dropout": "input", "aten::feature_alpha_dropout": "input"}
+
+PutBack = Callable[[Maker, Node, Value, Value], Value]
+
+
+def source_name(node: Node) -> str:
+    """The name of the argument that a view node looks at."""
+    return _SOURCE.get(node.op, "self")
+
+
+# --- does it share memory? ---------------------------------------------------------------------------------------------------
+
+
+def _always(node: Node, source: Value) -> bool:
+    return True
+
+
+def _same_layout(node: Node, source: Value) -> bool:
+    """`contiguous`, `to` and their like return `self` where nothing is to be changed."""
+    out = node.outputs[0]
+    return not node.args.get("copy") and source.dtype == out.dtype and source.strides == out.strides
+
+
+def _real(node: Node, source: Value) -> bool:
+    return source.dtype is None or not source.dtype.is_complex
+
+
+def _inactive(node: Node, source: Value) -> bool:
+    return not node.args["train"] or node.args["p"] == 0
+
+
+def _viewable(node: Node, source: Value) -> bool:
+    """Whether `reshape` could make a view of these strides."""
+    out = node.outputs[0]
+    if source.shape is None or source.strides is None or out.shape is None:
+        return True
+    try:
+        torch.empty_strided(source.shape, source.strides, device="meta").view(out.shape)
+    except RuntimeError:
+        return False
+    return True
+
+
+# --- putting back ------------------------------------------------------------------------------------------------------------
+
+
+def _unchanged(make: Maker, node: Node, parent: Value, child: Value) -> Value:
+    return child
+
+
+def _reshape(make: Maker, node: Node, parent: Value, child: Value) -> Value:
+    return make.reshape_as(child, parent)
+
+
+def _unsqueeze(make: Maker, node: Node, parent: Value, child: Value) -> Value:
+    return make.emit("aten::squeeze", "dim", parent, self=child, dim=node.args["dim"])
+
+
+def _squeeze(make: Maker, node: Node, parent: Value, child: Value) -> Value:
+    dim = node.args.get("dim")
+    if not isinstance(dim, int) or parent.shape is None:
+        return make.reshape_as(child, parent)
+    if not parent.shape or parent.shape[dim] != 1:
+        return child
+    return make.emit("aten::unsqueeze", "", parent, self=child, dim=dim % len(parent.shape))
+
+
+def _transpose(make: Maker, node: Node, parent: Value, child: Value) -> Value:
+    dims = [node.args[name] for name in ("dim0", "dim1", "axis0", "axis1") if name in node.args]
+    return make.emit("aten::transpose", "int", parent, self=child, dim0=dims[0], dim1=dims[1])
+
+
+def _matrix_transpose(make: Maker, node: Node, parent: Value, child: Value) -> Value:
+    if len(_shape(node, parent)) < 2:
+        return child
+    return make.emit("aten::transpose", "int", parent, self=child, dim0=-2, dim1=-1)
+
+
+def _reverse(make: Maker, node: Node, parent: Value, child: Value) -> Value:
+    rank = len(_shape(node, parent))
+    return make.emit("aten::permute", "", parent, self=child, dims=list(range(rank))[::-1])
+
+
+def _permute(make: Maker, node: Node, parent: Value, child: Value) -> Value:
+    dims = node.args["dims"]
+    inverse = [0] * len(dims)
+    for position, dim in enumerate(dims):
+        inverse[dim % len(dims)] = position
+    return make.emit("aten::permute", "", parent, self=child, dims=inverse)
+
+
+def _movedim(make: Maker, node: Node, parent: Value, child: Value) -> Value:
+    """Moving the dims back is the inverse: those that were not moved keep their order in both directions."""
+    args = node.args
+    return make.emit("aten::movedim", node.overload, parent, self=child, source=args["destination"], destination=args["source"])
+
+
+def _select(make: Maker, node: Node, parent: Value, child: Value) -> Value:
+    return make.emit("aten::select_scatter", "", parent, self=parent, src=child, dim=node.args["dim"], index=node.args["index"])
+
+
+def slice_scatter(make: Maker, parent: Value, child: Value, dim: Arg, start: Arg, end: Arg, step: Arg = 1) -> Value:
+    """`parent` with `child` in place of its slice."""
+    return make.emit("aten::slice_scatter", "", parent, self=parent, src=child, dim=dim, start=start, end=end, step=step)
+
+
+def _slice(make: Maker, node: Node, parent: Value, child: Value) -> Value:
+    args = node.args
+    return slice_scatter(make, parent, child, args["dim"], args["start"], args["end"], args["step"])
+
+
+def _narrow(make: Maker, node: Node, parent: Value, child: Value) -> Value:
+    args = node.args
+    start = args["start"]
+    if isinstance(start, Value) and start.kind == "tensor":
+        start = make.emit("aten::Int", "Tensor", Value("int"), a=start)
+    if isinstance(start, int) and start < 0:
+        start = make.integer("add", make.size(parent, args["dim"]), start)
+    return slice_scatter(make, parent, child, args["dim"], start, make.integer("add", start, args["length"]))
+
+
+def _diagonal(make: Maker, node: Node, parent: Value, child: Value) -> Value:
+    args = {name: node.args[name] for name in ("offset", "dim1", "dim2")}
+    return make.emit("aten::diagonal_scatter", "", parent, self=parent, src=child, **args)
+
+
+def _linalg_diagonal(make: Maker, node: Node, parent: Value, child: Value) -> Value:
+    args = {name: node.args[name] for name in ("offset", "dim1", "dim2")}
+    return make.emit("aten::diagonal_scatter", "", parent, self=parent, src=child, **args)
+
+
+def _expand(make: Maker, node: Node, parent: Value, child: Value) -> Value:
+    """Only an expand that repeats nothing can be written through."""
+    if parent.shape is not None and child.shape is not None:
+        fill = len(child.shape) - len(parent.shape)
+        if (1,) * fill + parent.shape == child.shape:
+            return make.reshape_as(child, parent) if fill else child
+    return refuse(make, node, parent, child)
+
+
+def refuse(make: Maker, node: Node, parent: Value, child: Value) -> Value:
+    """No way back."""
+    raise errors.UnsupportedError(
+        f"an in-place operator at {where(make.origin.source)} writes through {node.op} (made at {where(node.source)}, module "
+        f"{node.scope or '?'}); what it looks at cannot be written back. Clone the tensor before it is written")
+
+
+def _shape(node: Node, value: Value) -> tuple[int, ...]:
+    if value.shape is None:
+        raise errors.UnsupportedError(f"writing through {node.op} of a tensor of unknown rank at {where(node.source)}")
+    return value.shape
+
+
+# --- pieces of lists ---------------------------------------------------------------------------------------------------------
+
+
+def _unbind(make: Maker, node: Node, index: int, parent: Value, child: Value) -> Value:
+    return make.emit("aten::select_scatter", "", parent, self=parent, src=child, dim=node.args["dim"], index=index)
+
+
+def _split(make: Maker, node: Node, index: int, parent: Value, child: Value) -> Value:
+    args = node.args
+    length = args.get("split_size", args.get("split_sizes"))
+    if isinstance(length, list):
+        return _split_with_sizes(make, node, index, parent, child)
+    return _piece(make, parent, child, args["dim"], make.integer("mul", index, length), length)
+
+
+def _split_with_sizes(make: Maker, node: Node, index: int, parent: Value, child: Value) -> Value:
+    sizes = node.args.get("split_sizes", node.args.get("split_size"))
+    start: Any = 0
+    for size in sizes[:index]:
+        start = make.integer("add", start, size)
+    return _piece(make, parent, child, node.args["dim"], start, sizes[index])
+
+
+def _chunk(make: Maker, node: Node, index: int, parent: Value, child: Value) -> Value:
+    """Chunks have ceil(size / chunks) rows, the last one what is left."""
+    dim, chunks = node.args["dim"], node.args["chunks"]
+    size = make.integer("add", make.size(parent, dim), make.integer("sub", chunks, 1))
+    length = make.integer("floordiv", size, chunks)
+    return _piece(make, parent, child, dim, make.integer("mul", length, index), length)
+
+
+def _piece(make: Maker, parent: Value, child: Value, dim: Arg, start: Arg, length: Arg) -> Value:
+    return slice_scatter(make, parent, child, dim, start, make.integer("add", start, length))
+
+
+def _dim_of(node: Node, parent: Value) -> int:
+    """The dim that tensor_split and its shorthands split."""
+    if node.op == "aten::tensor_split":
+        return int(node.args["dim"])
+    if node.op == "aten::hsplit":
+        return 0 if len(_shape(node, parent)) == 1 else 1
+    return {"aten::vsplit": 0, "aten::dsplit": 2}[node.op]
+
+
+def _tensor_split(make: Maker, node: Node, index: int, parent: Value, child: Value) -> Value:
+    dim, args = _dim_of(node, parent), node.args
+    places = args.get("indices")
+    if isinstance(places, list):
+        start = 0 if index == 0 else places[index - 1]
+        end = places[index] if index < len(places) else (1 << 63) - 1
+        return slice_scatter(make, parent, child, dim, start, end)
+    sections = args.get("sections")
+    if sections is None:
+        return refuse(make, node, parent, child)
+    # The first (size % sections) pieces are one longer than the rest.
+    size = make.size(parent, dim)
+    length, longer = make.integer("floordiv", size, sections), make.integer("remainder", size, sections)
+
+    def edge(piece: int) -> Any:
+        return make.integer("add", make.integer("mul", length, piece), make.integer("min", longer, piece) if piece else 0)
+
+    return slice_scatter(make, parent, child, dim, edge(index), edge(index + 1))
+
+
+PUT_PIECE: dict[str, Callable[[Maker, Node, int, Value, Value], Value]] = {
+    "unbind": _unbind, "split": _split, "unsafe_split": _split, "split_with_sizes": _split_with_sizes,
+    "unsafe_split_with_sizes": _split_with_sizes, "chunk": _chunk, "unsafe_chunk": _chunk, "tensor_split": _tensor_split,
+    "hsplit": _tensor_split, "vsplit": _tensor_split, "dsplit": _tensor_split,
+}
+PUT_PIECE = {f"aten::{name}": put for name, put in PUT_PIECE.items()}
+
+# operator -> (does it share memory?, the way back)
+_TABLE: dict[str, tuple[Callable[[Node, Value], bool], PutBack]] = {
+    **dict.fromkeys(("detach", "alias", "lift_fresh", "pin_memory"), (_always, _unchanged)),
+    **dict.fromkeys(("contiguous", "to", "type_as", "sum_to_size"), (_same_layout, _unchanged)),
+    **dict.fromkeys(("real", "conj", "resolve_conj", "resolve_neg", "_conj", "positive"), (_real, _unchanged)),
+    **dict.fromkeys(("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout"), (_inactive, _unchanged)),
+    **dict.fromkeys(("view", "view_as", "_unsafe_view", "unflatten", "_reshape_alias", "atleast_1d", "atleast_2d", "atleast_3d"),
+                    (_always, _reshape)),
+    **dict.fromkeys(("reshape", "reshape_as", "flatten", "ravel"), (_viewable, _reshape)),
+    "unsqueeze": (_always, _unsqueeze), "squeeze": (_always, _squeeze),
+    **dict.fromkeys(("transpose", "swapaxes", "swapdims"), (_always, _transpose)),
+    **dict.fromkeys(("t", "mT", "mH", "adjoint", "matrix_H"), (_always, _matrix_transpose)),
+    "numpy_T": (_always, _reverse), "permute": (_always, _permute), **dict.fromkeys(("movedim", "moveaxis"), (_always, _movedim)),
+    "select": (_always, _select), "slice": (_always, _slice), "narrow": (_always, _narrow), "diagonal": (_always, _diagonal),
+    "linalg_diagonal": (_always, _linalg_diagonal),
+    **dict.fromkeys(("expand", "expand_as", "broadcast_to"), (_always, _expand)),
+    **dict.fromkeys(("unfold", "as_strided", "imag", "view_as_real", "view_as_complex", "_neg_view", "split_copy"), (_always, refuse)),
+    **{name[6:]: (_always, refuse) for name in PUT_PIECE},
+}
+_TABLE = {f"aten::{name}": row for name, row in _TABLE.items()}
+
+
+def is_view(node: Node) -> bool:
+    """Whether the node may give a view."""
+    return node.op in _TABLE
+
+
+def shares(node: Node, source: Value) -> bool:
+    """Whether the node's output lies in the memory of `source`."""
+    return _TABLE[node.op][0](node, source)
+
+
+def put_back(make: Maker, node: Node, parent: Value, child: Value) -> Value:
+    """`parent` with the part that the view `node` looks at replaced by `child`."""
+    if node.op == "aten::view" and node.overload == "dtype":
+        return refuse(make, node, parent, child)
+    entry = _TABLE.get(node.op)
+    return (entry[1] if entry else refuse)(make, node, parent, child)
