@@ -204,6 +204,17 @@ def _appended(past: Value | None, now: tuple[AnyDim, ...]) -> tuple[AnyDim, ...]
     return replaced(now, 2, None if before is None or after is None else before + after)
 
 
+def linear_attention(inputs: Inputs, attrs: Attrs, outputs: int) -> list[Known]:
+    """(batch, sequence, query heads * value size), then the state (batch, key heads, key size, value size)."""
+    query, key, value, past = need(inputs, 0), need(inputs, 1), need(inputs, 2), maybe(inputs, 3)
+    dtype = query.dtype if past is None else past.dtype
+    if query.shape is None or key.shape is None or value.shape is None:
+        return [(query.dtype, unknown_dims(3)), (dtype, unknown_dims(4))]
+    heads = attrs["kv_num_heads"]
+    keys, values = key.shape[2] // heads, value.shape[2] // heads
+    return [(query.dtype, (*query.shape[:2], values * attrs["q_num_heads"])), (dtype, (query.shape[0], heads, keys, values))]
+
+
 RULES: dict[str, Rule] = {
     **dict.fromkeys(REDUCE, reduce),
     "ArgMax": arg_reduce,
@@ -214,6 +225,7 @@ RULES: dict[str, Rule] = {
     "Einsum": einsum,
     "Gemm": gemm,
     "LayerNormalization": layer_norm,
+    "LinearAttention": linear_attention,
     "MatMul": matmul,
     "MatMulInteger": matmul_integer,
     "NegativeLogLikelihoodLoss": loss,

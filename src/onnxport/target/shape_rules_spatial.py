@@ -68,9 +68,10 @@ class Window:
     def transposed(self, i: int, size: Size, extra: int) -> Size:
         """The dim of which a convolution would make `size`, and `extra` more."""
         stride = self.strides[i]
+        whole = (size - 1) * stride + extra + self.reach(i)
         if self.mode in ("SAME_UPPER", "SAME_LOWER"):
-            return size * stride
-        return (size - 1) * stride + extra + self.reach(i) - (self.pads[i] + self.pads[i + len(self.kernel)])
+            return dims.minimum(whole, size * stride)  # ONNX Runtime cuts off what is too much, but adds nothing
+        return whole - (self.pads[i] + self.pads[i + len(self.kernel)])
 
 
 def _conv(x: Value, weight: Value, attrs: Attrs) -> Dims:
@@ -124,6 +125,14 @@ def pool(inputs: Inputs, attrs: Attrs, outputs: int) -> list[Known]:
         window = Window(attrs, attrs["kernel_shape"])
         shape = (*x.shape[:2], *(window.size(i, s) for i, s in enumerate(x.shape[2:])))
     return [(x.dtype, shape), (DataType.INT64, shape)]
+
+
+def causal_conv(inputs: Inputs, attrs: Attrs, outputs: int) -> list[Known]:
+    """The data's shape, then the state (N, C, k - 1) for weights (C, 1, k)."""
+    x, weight = need(inputs, 0), need(inputs, 1)
+    kept = None if weight.shape is None else weight.shape[2] - 1
+    state: Dims = (None, None, kept) if x.shape is None else (*x.shape[:2], kept)
+    return [(x.dtype, x.shape), (x.dtype, state)]
 
 
 def global_pool(inputs: Inputs, attrs: Attrs, outputs: int) -> list[Known]:
@@ -228,6 +237,7 @@ def non_max_suppression(inputs: Inputs, attrs: Attrs, outputs: int) -> list[Know
 RULES: dict[str, Rule] = {
     "AffineGrid": affine_grid,
     "AveragePool": pool,
+    "CausalConvWithState": causal_conv,
     "Col2Im": col2im,
     "Conv": conv,
     "ConvInteger": conv_integer,
