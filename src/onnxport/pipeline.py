@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from onnxport import errors, save
+from onnxport import errors, pretty, save
 from onnxport.aten import source
 from onnxport.aten.passes.functionalise import functionalise
 from onnxport.calls import Call, bind
@@ -24,7 +24,7 @@ from onnxport.options import Options, normalise
 from onnxport.passes import optimise
 from onnxport.program import ONNXProgram
 from onnxport.target.builder import Builder
-from onnxport.target.emit import emit
+from onnxport.target.emit import Where, emit
 from onnxport.version import __version__
 
 
@@ -60,13 +60,15 @@ def convert(model: Any, call: Call, traced: Traced, options: Options) -> ONNXPro
     found = guards.judge(graph, lowered.env, strict=options.strict)
     outputs = mutated_outputs(lowering, lowered, face, options)
     built = emit(builder, outputs, face.naming(), ir_version=options.ir_version, graph_name="main_graph",
-                 initializers_as_inputs=options.initializers_as_inputs, where=source.where if options.verbose else None,
+                 initializers_as_inputs=options.initializers_as_inputs, where=_places(model) if options.verbose else None,
                  producer_version=__version__)
     optimise.run(built, options)
     save.check(built)
+    if options.verbose:
+        print(pretty.text(built))
     report(found)
     return ONNXProgram(built, input_names=face.input_names, output_names=face.output_names, guards=found, source=model,
-                       args=call.args, kwargs=call.kwargs, dynamic_axes=face.axes)
+                       args=call.args, kwargs=call.kwargs, dynamic_axes=face.axes, training=options.training)
 
 
 def mutated_outputs(lowering: Lowering, lowered: Lowered, face: Interface, options: Options) -> list[Any]:
@@ -96,6 +98,18 @@ def report(found: list[guards.Guard]) -> None:
                       errors.GuardWarning, stacklevel=5)
 
 
+def _places(model: Any) -> Where:
+    """For `verbose`: a node's source line and its scope as `AlexNet/Sequential[features]/Conv2d[0]`."""
+    types = {name: type(module).__name__ for name, module in model.named_modules()} if isinstance(model, torch.nn.Module) else {}
+
+    def place(stack: Any, scope: str) -> tuple[str, dict[str, str]]:
+        parts = scope.split("/")
+        readable = [parts[0], *(f"{types.get(part, part)}[{part.rpartition('.')[2]}]" for part in parts[1:])]
+        return source.where(stack) if stack else "", {pretty.SCOPE: "/".join(readable)} if scope else {}
+
+    return place
+
+
 _running = 0
 _was_on = False
 _lock = threading.Lock()
@@ -118,5 +132,3 @@ def _collector_paused() -> Iterator[None]:
             if _running == 0 and _was_on:
                 gc.enable()
 
-
-__all__ = ["capture", "convert", "export", "torch"]

@@ -10,10 +10,13 @@ import onnx_ir as ir
 
 from onnxport import errors
 from onnxport.target.builder import Builder
-from onnxport.target.value import Block, DataType, Node, Shape, Value
+from onnxport.target.value import Block, DataType, Node, Value
 from onnxport.target.weights import Weight
 
 _FIRST_IR_WITHOUT_INPUTS = 4  # before this, each initializer must be a graph input too
+
+
+Where = Callable[[Any, str], tuple[str, dict[str, str]]]
 
 
 @dataclass
@@ -30,8 +33,8 @@ class Naming:
 
 
 def emit(g: Builder, outputs: Sequence[Value], naming: Naming, *, ir_version: int, graph_name: str = "main_graph",
-         initializers_as_inputs: bool = False, where: Callable[[Any], str] | None = None, producer_version: str = "") -> ir.Model:
-    """The model. `where`: turns a node's source into text for `doc_string` (None: no doc strings)."""
+         initializers_as_inputs: bool = False, where: Where | None = None, producer_version: str = "") -> ir.Model:
+    """The model. `where`: turns a node's source and scope into its doc string and metadata (None: it has none)."""
     emitter = _Emitter(g, naming, literals_inline=initializers_as_inputs or ir_version < _FIRST_IR_WITHOUT_INPUTS, where=where)
     results = emitter.graph_outputs(outputs)
     needed = _needed(g.root, results)
@@ -73,7 +76,7 @@ def _used_domains(g: Builder, needed: set[Node]) -> dict[str, int]:
 
 
 class _Emitter:
-    def __init__(self, g: Builder, naming: Naming, *, literals_inline: bool, where: Callable[[Any], str] | None):
+    def __init__(self, g: Builder, naming: Naming, *, literals_inline: bool, where: Where | None):
         self.g, self.naming, self.literals_inline, self.where = g, naming, literals_inline, where
         self.made: dict[int, ir.Value] = {}
         self.keep: list[Value] = []
@@ -209,8 +212,10 @@ class _Emitter:
             if made is None:
                 made = self.made[id(value)] = self.fill(ir.Value(name=self.unique(f"{name}_output_{index}")), value)
             outputs.append(made)
-        doc = self.where(node.source) if self.where is not None and node.source else None
-        return ir.Node(node.domain, op_type, given, attributes, outputs=outputs, name=name, doc_string=doc)
+        if self.where is None:
+            return ir.Node(node.domain, op_type, given, attributes, outputs=outputs, name=name)
+        doc, metadata = self.where(node.source, node.scope)
+        return ir.Node(node.domain, op_type, given, attributes, outputs=outputs, name=name, doc_string=doc, metadata_props=metadata)
 
     def attribute(self, name: str, value: Any, needed: set[Node]) -> ir.Attr:
         """A plain Python attribute as onnx_ir's."""
@@ -255,7 +260,3 @@ def _node_name(scope: str, op_type: str) -> str:
     path = scope.split("/", 1)[1] if "/" in scope else ""
     return f"/{path}/{op_type}" if path else f"/{op_type}"
 
-
-def shape_of(value: Value) -> Shape | None:
-    """The symbolic shape (for whoever prints a builder)."""
-    return value.shape
