@@ -76,5 +76,5 @@ class ONNXProgram:
         return verify.verify(self, self.source if model is None else model, args, kwargs, rtol=rtol, atol=atol, seeds=seeds, sizes=sizes)
 
     def __repr__(self) -> str:
-        opset = self.model.opset_imports.get("")
-        return f"<ONNXProgram {', '.join(self.input_names)} -> {', '.join(self.output_names)}, opset {opset}, {self.model.graph.num_nodes()} nodes>"
+        opset, nodes = self.model.opset_imports.get(""), self.model.graph.num_nodes()
+        return f"<ONNXProgram {', '.join(self.input_names)} -> {', '.join(self.output_names)}, opset {opset}, {nodes} nodes>"

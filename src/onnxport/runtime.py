@@ -104,7 +104,7 @@ def _to_ort(tensor: torch.Tensor) -> Any:
 
 def _from_ort(value: Any) -> Any:
     if value.is_tensor() and value.data_type() == "tensor(bfloat16)":
-        return torch.from_dlpack(value).clone()
+        return torch.utils.dlpack.from_dlpack(value).clone()
     if value.is_tensor() and "float8" in value.data_type():
         import ctypes
 

@@ -68,6 +68,18 @@ class Spec:
         for name, child in zip(self._names, self._children):
             yield from child._constants(_below(path, name))
 
+    def leaves(self, tensors: Sequence[Any]) -> list[Leaf]:
+        """Tensors (these in place of its own) and constants in the order in which they stand."""
+        return list(self._leaves("", iter(tensors)))
+
+    def _leaves(self, path: str, tensors: Iterator[Any]) -> Iterator[Leaf]:
+        if self._kind == "tensor":
+            yield Leaf(path, next(tensors))
+        if self._kind == "constant":
+            yield Leaf(path, self._constant)
+        for name, child in zip(self._names, self._children):
+            yield from child._leaves(_below(path, name), tensors)
+
     def unflatten(self, tensors: Sequence[Any]) -> Any:
         """The object with `tensors` (as many as `count`, in the order of `flatten`) in place of its own."""
         if len(tensors) != self.count:
