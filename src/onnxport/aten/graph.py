@@ -76,6 +76,9 @@ class Graph:
     weights: parameters and buffers in `state_dict()` order, by qualified name; a tied one stands once, with `aliases`.
     outputs: what `forward` returned, flat; plain Python where it is no tensor.
     mutated: what `forward` wrote into inputs and weights and did not return (known after `functionalise`).
+    attributes: tensors that the model keeps, but not as weights; constants of the file.
+    rebound: the values that `forward` assigned to buffers and attributes.
+    touched: literal constants that the capture's own run may have changed: what they were before is lost.
     """
 
     block: Block
@@ -88,12 +91,14 @@ class Graph:
     parameters: set[str] = field(default_factory=set)
     reads: list[Read] = field(default_factory=list)
     mutated: list[Mutation] = field(default_factory=list)
-    env: dict[int, Arg] | None = None  # while reading: what each captured value became
+    attributes: dict[str, Value] = field(default_factory=dict)
+    rebound: dict[str, Value] = field(default_factory=dict)
+    touched: set[Value] = field(default_factory=set)
 
 
 @dataclass(frozen=True)
 class Mutation:
-    """The program gives a new value to something that outlives it. kind: "input", "buffer" or "parameter"."""
+    """The program gives a new value to something that outlives it. kind: "input", "buffer", "parameter" or "attribute"."""
 
     name: str
     kind: str

@@ -22,10 +22,14 @@ from onnxport.capture import torch_private
 
 
 class Recorder(threading.local):
-    """The reads of the capture that runs in this thread (None: no capture)."""
+    """The reads of the capture that runs in this thread (None: no capture).
+
+    literals: the tensors that `torch.tensor` made, by address, with a copy of what was in them before anybody wrote into one.
+    """
 
     def __init__(self) -> None:
         self.reads: list[tuple[str, Any, Any, str]] | None = None
+        self.literals: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
 
 
 _recorder = Recorder()
@@ -109,16 +113,27 @@ def _out_of_place(name: str, plain: Callable[[Any, Any], Any]) -> Callable[..., 
 
 
 def _tensor_of(original: Callable[..., Any]) -> Callable[..., Any]:
-    """`torch.tensor([n, 2])` of traced sizes stays traced (PyTorch makes a constant of it)."""
+    """`torch.tensor([n, 2])` of traced sizes stays traced (PyTorch makes a constant of it); a literal is remembered as it was made."""
 
     def make(data: Any, *args: Any, **kwargs: Any) -> Any:
-        if _recorder.reads is None or not torch_private.is_tracing() or args or not _holds_tensor(data):
+        if _recorder.reads is None or not torch_private.is_tracing():
             return original(data, *args, **kwargs)
+        if args or not _holds_tensor(data):
+            return _literal(original, data, args, kwargs)
         made = _stacked(data)
         dtype = kwargs.get("dtype")
         return made if dtype is None else made.to(dtype)
 
     return make
+
+
+def _literal(original: Callable[..., Any], data: Any, args: Any, kwargs: Any) -> Any:
+    """A new constant of the trace. The trace refers to its memory, so whoever reads the trace needs it as it is now."""
+    with torch_private.untraced():
+        made = original(data, *args, **kwargs).detach()
+        if made.numel():
+            _recorder.literals[made.data_ptr()] = (made, made.clone())
+    return made
 
 
 def _holds_tensor(data: Any) -> bool:
@@ -170,13 +185,18 @@ def _uninstall(before: dict[str, Any]) -> None:
 _hooks = torch_private._Shared(_install, _uninstall)
 
 
+def literals() -> dict[int, tuple[torch.Tensor, torch.Tensor]]:
+    """address -> (tensor, copy as it was made) of each literal of the capture that runs in this thread."""
+    return _recorder.literals
+
+
 @contextlib.contextmanager
 def recorded() -> Iterator[list[tuple[str, Any, Any, str]]]:
     """Collects (kind, traced value, what Python saw, source line) of every read in this thread."""
-    before = _recorder.reads
+    before = _recorder.reads, _recorder.literals
     with _hooks():
-        _recorder.reads = []
+        _recorder.reads, _recorder.literals = [], {}
         try:
             yield _recorder.reads
         finally:
-            _recorder.reads = before
+            _recorder.reads, _recorder.literals = before

@@ -21,11 +21,17 @@ _NUMBER_DTYPES = frozenset({torch.float64, torch.int64, torch.bool, torch.comple
 
 
 class Reader:
-    """Reads one graph. containers: whether lists and tuples are taken apart (a trace never mutates one)."""
+    """Reads one graph. containers: whether lists and tuples are taken apart (a trace never mutates one).
 
-    def __init__(self, containers: bool = True):
+    literals: address -> (tensor, copy of it before the program wrote into it); a trace refers to the tensor's memory.
+    touched: constants that the program may have written into while it was traced, and of which there is no such copy.
+    """
+
+    def __init__(self, containers: bool = True, literals: dict[int, tuple[torch.Tensor, torch.Tensor]] | None = None):
         self.containers = containers
+        self.literals = literals or {}
         self.env: dict[int, Arg] = {}
+        self.touched: set[Value] = set()
 
     def value(self, raw: Any) -> Value:
         """A new value with the type of a `torch._C.Value`, known from here on under its number."""
@@ -51,7 +57,7 @@ class Reader:
         kind = raw.kind()
         if kind == "prim::Constant":
             output = raw.output()
-            self.env[output.unique()] = _constant(raw, output)
+            self.env[output.unique()] = self.constant(_constant(output))
             return
         inputs = [self.env[raw.inputsAt(i).unique()] for i in range(raw.inputsSize())]
         if self.containers:
@@ -69,6 +75,17 @@ class Reader:
             return
         outputs = [self.value(v) for v in raw.outputs()]
         into.nodes.append(self.bind(raw, kind, inputs, outputs))
+
+    def constant(self, arg: Arg) -> Arg:
+        """A constant as it was before the program wrote into it."""
+        data = arg.constant if isinstance(arg, Value) else None
+        if data is not None and not data.is_inference() and data._version:
+            known = self.literals.get(data.data_ptr())
+            if known is not None and known[1].shape == data.shape:
+                arg.constant = known[1]
+            else:
+                self.touched.add(arg)
+        return arg
 
     def bind(self, raw: Any, kind: str, inputs: list[Arg], outputs: list[Value]) -> Node:
         """The node with its arguments by name."""
@@ -105,7 +122,8 @@ class Reader:
         graph = raw.g("Subgraph")
         for inner, given in zip(graph.inputs(), inputs, strict=True):
             self.env[inner.unique()] = given
-        inlined = Reader(self.containers)
+        inlined = Reader(self.containers, self.literals)
+        inlined.touched = self.touched
         inlined.env = {inner.unique(): given for inner, given in zip(graph.inputs(), inputs, strict=True)}
         for node in graph.nodes():
             inlined.node(node, into)
@@ -118,7 +136,7 @@ class Reader:
         return True
 
 
-def _constant(raw: Any, output: Any) -> Arg:
+def _constant(output: Any) -> Arg:
     try:
         data = output.toIValue()
     except RuntimeError as cause:

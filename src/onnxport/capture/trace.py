@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 
-from onnxport import errors
 from onnxport.aten.graph import Block, Graph, Read, Value
 from onnxport.capture import reads, torch_private
+from onnxport.capture.state import State, state_of
 from onnxport.capture.torchscript import Reader
 
 
@@ -22,44 +22,6 @@ class Traced:
     graph: Graph
     results: list[Any]
     spec: Any
-
-
-def weights_of(model: Any) -> tuple[dict[str, torch.Tensor], dict[str, str], set[str]]:
-    """(tensors by name in `state_dict()` order, then buffers outside it; alias -> name for tied ones; parameters' names)."""
-    if not isinstance(model, torch.nn.Module):
-        return {}, {}, set()
-    found: dict[str, torch.Tensor] = {}
-    aliases: dict[str, str] = {}
-    first: dict[int, str] = {}
-    parameters = {name for name, _ in model.named_parameters(remove_duplicate=False)}
-    named = dict(model.state_dict(keep_vars=True))
-    named.update((n, b) for n, b in model.named_buffers(remove_duplicate=False) if n not in named)
-    for name, tensor in named.items():
-        if not isinstance(tensor, torch.Tensor):
-            continue
-        if id(tensor) in first:
-            aliases[name] = first[id(tensor)]
-        else:
-            first[id(tensor)] = name
-            found[name] = tensor
-    return found, aliases, parameters
-
-
-@contextlib.contextmanager
-def unchanged(weights: dict[str, torch.Tensor], parameters: set[str]) -> Any:
-    """Puts buffers back as they were, also when the model raises; a changed parameter is an error."""
-    copies = {name: (t, t.detach().clone(), t._version) for name, t in weights.items() if name not in parameters and t.device.type != "meta"}
-    versions = {name: t._version for name, t in weights.items() if name in parameters}
-    try:
-        yield
-    finally:
-        with torch.no_grad():
-            for tensor, copy, version in copies.values():
-                if tensor._version != version:
-                    tensor.copy_(copy)
-    changed = [name for name, version in versions.items() if weights[name]._version != version]
-    if changed:
-        raise errors.CaptureError(f"the model changes its parameters while it runs ({', '.join(changed)}); export a model whose forward only reads them")
 
 
 def scope_names(model: Any) -> dict[Any, str]:
@@ -76,64 +38,96 @@ def trace(model: Any, tensors: list[torch.Tensor], input_names: list[str], call:
 
     `tensors` are copied, so that a model which writes into its inputs leaves the caller's alone.
     """
-    weights, aliases, parameters = weights_of(model)
+    state = state_of(model)
     with torch.no_grad():
         copies = [t.detach().clone(memory_format=torch.preserve_format) for t in tensors]
-    outcome: dict[str, Any] = {}
-
-    def run(*given: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        torch_private.set_tracer_warnings(False)
-        outcome["flat"], outcome["names"], outcome["spec"] = call(list(given[: len(copies)]))
-        traced = []
-        for item in outcome["flat"]:
-            if isinstance(item, torch.Tensor):
-                # A tensor that the trace has not seen becomes a constant of it.
-                torch_private.set_value_trace(item, torch_private.get_value_trace(item))
-                traced.append(item)
-        return tuple(traced) if traced else (torch.zeros(()) + given[0].sum() * 0 if given else torch.zeros(()),)
-
+    run = _Run(call, len(copies), state)
     with contextlib.ExitStack() as stack:
         stack.enter_context(torch_private.slow_attention())
         stack.enter_context(torch_private.exporting())
         stack.enter_context(torch.no_grad())
-        stack.enter_context(unchanged(weights, parameters))
-        recorded = stack.enter_context(reads.recorded())
+        stack.enter_context(state.unchanged())
+        run.recorded = stack.enter_context(reads.recorded())
         stack.enter_context(torch_private.module_scopes(scope_names(model)))
-        raw, _ = torch_private.create_graph_by_tracing(run, [*copies, *weights.values()], torch_private.variable_name_lookup(), True, False)
-    graph = read_graph(raw, input_names, list(weights), list(weights.values()), len(copies))
-    graph.aliases, graph.parameters = aliases, parameters
-    graph.reads = [Read(kind, graph_value(raw_value, outcome, graph), seen, source) for kind, raw_value, seen, source in recorded]
+        given = [*copies, *state.weights.values(), *state.attributes.values()]
+        raw, _ = torch_private.create_graph_by_tracing(run, given, torch_private.variable_name_lookup(), True, False)
+        literals = reads.literals()
+    return Traced(finish(read_graph(raw, input_names, state, literals), run, state), run.flat, run.spec)
+
+
+class _Run:
+    """The function that is traced. Its outputs are the tensors that `call` returns, what Python read, and what was assigned to buffers.
+
+    The tracer drops what no output needs, so what is judged later has to be an output.
+    """
+
+    def __init__(self, call: Callable[[list[torch.Tensor]], tuple[list[Any], list[str], Any]], count: int, state: State):
+        self.call, self.count, self.state = call, count, state
+        self.flat: list[Any] = []
+        self.names: list[str] = []
+        self.spec: Any = None
+        self.recorded: list[tuple[str, Any, Any, str]] = []
+        self.rebound: list[str] = []
+        self.watched: list[int] = []
+
+    def __call__(self, *given: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        torch_private.set_tracer_warnings(False)
+        self.flat, self.names, self.spec = self.call(list(given[: self.count]))
+        outputs = [item for item in self.flat if isinstance(item, torch.Tensor)]
+        for index, (kind, value, _, _) in enumerate(self.recorded):
+            if kind != "index" and value is not None:
+                self.watched.append(index)
+                outputs.append(_stand_in(value))
+        for name, tensor in self.state.rebound():
+            self.rebound.append(name)
+            outputs.append(tensor)
+        for item in outputs:
+            # A tensor that the trace has not seen becomes a constant of it.
+            torch_private.set_value_trace(item, torch_private.get_value_trace(item))
+        return tuple(outputs) if outputs else (torch.zeros(()) + given[0].sum() * 0 if given else torch.zeros(()),)
+
+
+def _stand_in(value: Any) -> torch.Tensor:
+    """A tensor that the tracer takes for a traced value."""
+    with torch_private.untraced():
+        tensor = torch.empty(())
+    torch_private.set_value_trace(tensor, value)
+    return tensor
+
+
+def finish(graph: Graph, run: _Run, state: State) -> Graph:
+    """Sorts the outputs of the trace into those of the model, what Python read, and what was assigned to buffers."""
+    graph.aliases, graph.parameters, graph.output_names = state.aliases, state.parameters, run.names
     flat = iter(graph.block.outputs)
-    graph.outputs = [next(flat) if isinstance(item, torch.Tensor) else item for item in outcome["flat"]]
-    graph.output_names = outcome["names"]
-    graph.env = None
-    return Traced(graph, outcome["flat"], outcome["spec"])
+    graph.outputs = [next(flat) if isinstance(item, torch.Tensor) else item for item in run.flat]
+    values = {index: next(flat) for index in run.watched}
+    graph.reads = [Read(kind, _value(values.get(index)), seen, source) for index, (kind, _, seen, source) in enumerate(run.recorded)]
+    graph.rebound = {name: value for name, value in zip(run.rebound, flat) if isinstance(value, Value)}  # noqa: B905 - where all is empty a 0 is left
+    graph.block.outputs = [output for output in graph.outputs if isinstance(output, Value)]
+    return graph
 
 
-def graph_value(raw_value: Any, outcome: dict[str, Any], graph: Graph) -> Value | None:
-    """The value of ours that a recorded traced value became (None: the tracer dropped it, as nothing but Python used it)."""
-    try:
-        unique = raw_value.unique()
-    except RuntimeError:
-        return None
-    found = graph.env.get(unique) if graph.env is not None else None
+def _value(found: Any) -> Value | None:
     return found if isinstance(found, Value) else None
 
 
-def read_graph(raw: Any, input_names: list[str], weight_names: list[str], weights: list[torch.Tensor], count: int) -> Graph:
-    """Reads a trace whose inputs are `count` tensors of the user's and then the weights."""
+def read_graph(raw: Any, input_names: list[str], state: State, literals: dict[int, tuple[torch.Tensor, torch.Tensor]]) -> Graph:
+    """Reads a trace whose inputs are the user's tensors, then weights, then attributes."""
     torch_private.inline(raw)
-    reader = Reader()
+    reader = Reader(literals=literals)
     block = Block()
     values = [reader.value(v) for v in raw.inputs()]
-    for value, name, tensor in zip(values[count:], weight_names, weights, strict=True):
+    count, kept = len(input_names), len(input_names) + len(state.weights)
+    inputs, weights, attributes = values[:count], values[count:kept], values[kept:]
+    for value, (name, tensor) in zip(weights, state.weights.items(), strict=True):
         value.name, value.constant = name, tensor
-    for value, name in zip(values[:count], input_names, strict=True):
+    for value, tensor in zip(attributes, state.attributes.values(), strict=True):
+        value.constant = tensor
+    for value, name in zip(inputs, input_names, strict=True):
         value.name = name
-    block.inputs = values
+    block.inputs = [*inputs, *weights]
     reader.block(raw, block)
     if len(block.outputs) == 1 and isinstance(block.outputs[0], tuple):
         block.outputs = list(block.outputs[0])
-    graph = Graph(block, values[:count], input_names, dict(zip(weight_names, values[count:], strict=True)), {}, list(block.outputs), [])
-    graph.env = reader.env
-    return graph
+    return Graph(block, inputs, input_names, dict(zip(state.weights, weights, strict=True)), {}, list(block.outputs), [],
+                 attributes=dict(zip(state.attributes, attributes, strict=True)), touched=reader.touched)

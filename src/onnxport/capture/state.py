@@ -1,0 +1,118 @@
+"""The tensors that a model keeps: parameters, buffers and plain attributes; and putting them back after a run."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from onnxport import errors
+
+_MODULE_KEYS = frozenset(vars(torch.nn.Module()))
+
+
+@dataclass
+class State:
+    """What a module holds before the run.
+
+    weights: parameters and buffers in `state_dict()` order, then buffers outside it; a tied one stands once.
+    aliases: further names of tied ones. parameters: the names of parameters.
+    attributes: tensors that are neither, such as `self.cache = torch.zeros(3)` or the items of `self.masks = [...]`.
+    slots: where buffers and attributes stand: (container, key, name, tensor).
+    """
+
+    weights: dict[str, torch.Tensor] = field(default_factory=dict)
+    aliases: dict[str, str] = field(default_factory=dict)
+    parameters: set[str] = field(default_factory=set)
+    attributes: dict[str, torch.Tensor] = field(default_factory=dict)
+    slots: list[tuple[Any, Any, str, torch.Tensor]] = field(default_factory=list)
+
+    def rebound(self) -> list[tuple[str, torch.Tensor]]:
+        """(name, new tensor) of each buffer and attribute to which the run assigned another tensor."""
+        found = ((name, _get(container, key), tensor) for container, key, name, tensor in self.slots)
+        return [(name, new) for name, new, tensor in found if new is not tensor and isinstance(new, torch.Tensor)]
+
+    @contextlib.contextmanager
+    def unchanged(self) -> Iterator[None]:
+        """Puts buffers and attributes back as they were, also when the model raises; a changed parameter is an error."""
+        kept = {**{n: t for n, t in self.weights.items() if n not in self.parameters}, **self.attributes}
+        copies = [(t, t.detach().clone(), _version(t)) for t in kept.values() if t.device.type != "meta"]
+        versions = {name: _version(self.weights[name]) for name in self.parameters if name in self.weights}
+        try:
+            yield
+        finally:
+            for container, key, _, tensor in self.slots:
+                if _get(container, key) is not tensor:
+                    container[key] = tensor
+            with torch.no_grad():
+                for tensor, copy, version in copies:
+                    if _version(tensor) != version:
+                        tensor.copy_(copy)
+        changed = [name for name, version in versions.items() if _version(self.weights[name]) != version]
+        if changed:
+            raise errors.CaptureError(
+                f"the model changes its parameters while it runs ({', '.join(sorted(changed))}); export a model whose forward only reads them")
+
+
+def _version(tensor: torch.Tensor) -> int:
+    return -1 if tensor.is_inference() else tensor._version
+
+
+def _get(container: Any, key: Any) -> Any:
+    try:
+        return container[key]
+    except (KeyError, IndexError):
+        return None
+
+
+def state_of(model: Any) -> State:
+    """The tensors of a module; empty for anything else that can be called."""
+    state = State()
+    if not isinstance(model, torch.nn.Module):
+        return state
+    first: dict[int, str] = {}
+    state.parameters = {name for name, _ in model.named_parameters(remove_duplicate=False)}
+    named = dict(model.state_dict(keep_vars=True))
+    named.update((n, b) for n, b in model.named_buffers(remove_duplicate=False) if n not in named)
+    for name, tensor in named.items():
+        if not isinstance(tensor, torch.Tensor):
+            continue
+        if id(tensor) in first:
+            state.aliases[name] = first[id(tensor)]
+        else:
+            first[id(tensor)] = name
+            state.weights[name] = tensor
+    for path, module in model.named_modules():
+        if not isinstance(module, torch.jit.ScriptModule):
+            _slots(state, module, f"{path}." if path else "", first)
+    return state
+
+
+def _slots(state: State, module: torch.nn.Module, prefix: str, first: dict[int, str]) -> None:
+    """Enters the buffers and plain tensor attributes of one module."""
+    for key, tensor in module._buffers.items():
+        if isinstance(tensor, torch.Tensor):
+            state.slots.append((module._buffers, key, first.get(id(tensor), prefix + key), tensor))
+    own = vars(module)
+    for key, item in own.items():
+        if key in _MODULE_KEYS:
+            continue
+        if type(item) is torch.Tensor:
+            _attribute(state, own, key, prefix + key, first)
+        elif type(item) in (list, dict):
+            for inner, tensor in item.items() if isinstance(item, dict) else enumerate(item):
+                if type(tensor) is torch.Tensor:
+                    _attribute(state, item, inner, f"{prefix}{key}.{inner}", first)
+
+
+def _attribute(state: State, container: Any, key: Any, name: str, first: dict[int, str]) -> None:
+    tensor = container[key]
+    if tensor.layout != torch.strided or tensor.is_quantized or tensor.device.type == "meta":
+        return
+    known = first.setdefault(id(tensor), name)
+    state.slots.append((container, key, known, tensor))
+    if known == name:
+        state.attributes[name] = tensor
