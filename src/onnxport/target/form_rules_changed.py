@@ -366,18 +366,15 @@ def _pow(g: Builder, form: Form) -> Made:
     return (g.op("Identity", result) if result is base else result,)
 
 
-def _fold(op_type: str) -> Any:
-    """Sum-6 does not broadcast: as pairs."""
-
-    def rule(g: Builder, form: Form) -> Made:
-        if len({v.shape for v in form.inputs if v is not None}) == 1 and form.x.shape is not None:
-            return form
-        result = form.x
-        for other in form.inputs[1:]:
-            result = g.op(op_type, result, other)
-        return (g.op("Identity", result) if result is form.x else result,)
-
-    return rule
+def _sum(g: Builder, form: Form) -> Made:
+    """Sum-6 does not broadcast, and no Sum takes integers: as pairs."""
+    alike = form.x.shape is not None and len({v.shape for v in form.inputs if v is not None}) == 1
+    if form.x.dtype not in INTEGERS and (g.opset >= 8 or alike):
+        return form
+    result = form.x
+    for other in form.inputs[1:]:
+        result = g.op("Add", result, other)
+    return (g.op("Identity", result) if result is form.x else result,)
 
 
 def _mean(g: Builder, form: Form) -> Made:
@@ -535,6 +532,6 @@ RULES: Rules = {
     "Slice": ((10, _slice),),
     "SpaceToDepth": ((28, _depth_space(28)),),
     "Split": ((18, _split),),
-    "Sum": ((8, _fold("Add")),),
+    "Sum": ((_EVERY, _sum),),
     "TopK": ((11, _top_k),),
 }

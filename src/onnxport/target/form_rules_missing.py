@@ -7,7 +7,7 @@ strategy is needed, it is refused and the choice is the caller's.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -249,11 +249,11 @@ def _expand(g: Builder, form: Form) -> Made:
 
 def _constant_of_shape(g: Builder, form: Form) -> Made:
     """One element, as often as the shape says."""
-    value: Any = form.attrs.get("value")
+    value = form.attrs.get("value")
     length = form.x.shape[0] if form.x.shape else None
     if not isinstance(length, int):
         raise refusal(g, "ConstantOfShape of unknown rank", 9)
-    element = g.const(0.0) if value is None else g.const(torch.as_tensor(getattr(value, "numpy", lambda: value)()))
+    element = g.const(0.0 if value is None else value)
     if not length:
         return (g.op("Reshape", element, g.const([], DataType.INT64)),)
     return (g.op("Tile", g.op("Reshape", element, g.const([1] * length)), form.x),)

@@ -156,11 +156,14 @@ _OTHERWISE: dict[str, tuple[int, frozenset[DataType]]] = {
     "Pad": (11, frozenset({INT64})),
     "Pow": (12, INTEGERS),
     "Relu": (NEWEST + 1, INTEGERS),
+    "Sum": (NEWEST + 1, INTEGERS),
 }
 
 
 def _candidates(op_type: str, dtype: DataType) -> tuple[DataType, ...]:
     """The dtype itself, then wider ones that compute the same, the cheapest first."""
+    if op_type == "Cast":  # a widening is made of casts
+        return (dtype,)
     if op_type in _TRUTH:
         return dtype, BOOL
     narrow = (UINT8,) if dtype == BOOL and op_type in _NARROW else ()
