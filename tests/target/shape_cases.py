@@ -122,9 +122,39 @@ def case(op: str, *inputs: Input | None, outputs: int = 1, unknown: int = 0, ran
     return Case(op, inputs, attrs, outputs, unknown, rankless, opset, sizes, reference)
 
 
-def inferred(case: Case) -> list[tuple[DataType | None, Any]]:
-    values = tuple(None if i is None else i.value() for i in case.inputs)
-    return shapes.infer(None, case.op, values, case.attrs, case.outputs)  # type: ignore[arg-type]
+def values(case: Case) -> list[Value | None]:
+    """The inputs as the rule sees them."""
+    return [None if i is None else i.value() for i in case.inputs]
+
+
+def infer(case: Case, inputs: Sequence[Value | None] | None = None) -> list[tuple[DataType | None, Any]]:
+    """What the rule says, for the case's inputs or for these."""
+    return shapes.infer(None, case.op, tuple(values(case) if inputs is None else inputs), case.attrs, case.outputs)  # type: ignore[arg-type]
+
+
+def with_numbers(value: Value, numbers: Numbers) -> Value:
+    """`value` with numbers in the place of symbols."""
+    content = None if value.content is None else tuple(number(s, numbers) for s in value.content)
+    shape = None if value.shape is None else tuple(number(s, numbers) for s in value.shape)
+    return Value(value.dtype, shape, const=value.const, content=content)
+
+
+def forget_shape(value: Value) -> Value:
+    return Value(value.dtype, None, const=value.const if value.content else None, content=value.content)
+
+
+def forget_content(value: Value) -> Value:
+    return Value(value.dtype, value.shape)
+
+
+def forget_dtype(value: Value) -> Value:
+    return Value(None, value.shape, const=value.const, content=value.content)
+
+
+def forget_dims(value: Value) -> Value:
+    """With a symbol of its own for each dim."""
+    shape = None if value.shape is None else tuple(dims.symbol(f"f{i}") for i in range(len(value.shape)))
+    return Value(value.dtype, shape, const=None, content=value.content)
 
 
 def run(case: Case, known: Numbers) -> list[np.ndarray]:
@@ -132,7 +162,7 @@ def run(case: Case, known: Numbers) -> list[np.ndarray]:
     arrays = [None if i is None else i.array(known) for i in case.inputs]
     names = ["" if a is None else f"i{at}" for at, a in enumerate(arrays)]
     results = [f"o{at}" for at in range(case.outputs)]
-    attrs = {key: int(v) if isinstance(v, DataType) else v for key, v in case.attrs.items()}
+    attrs: dict[str, Any] = {key: int(v) if isinstance(v, DataType) else v for key, v in case.attrs.items()}
     node = onnx.helper.make_node(case.op, names, results, **attrs)
     feed, initializers, given = {}, [], []
     for spec, name, array in zip(case.inputs, names, arrays, strict=True):

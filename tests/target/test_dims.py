@@ -37,16 +37,18 @@ class Expression:
     head: int | str
     parts: tuple[Expression, ...] = ()
 
-    def size(self, replaced: dict[str, Size] | None = None) -> Size:
+    def size(self) -> Size:
         if self.parts:
-            return OPERATIONS[str(self.head)][0](*(p.size(replaced) for p in self.parts))
+            made: Size = OPERATIONS[str(self.head)][0](*(p.size() for p in self.parts))
+            return made
         if isinstance(self.head, int):
             return self.head
-        return (replaced or {}).get(self.head, dims.symbol(self.head, LOWS[self.head]))
+        return dims.symbol(self.head, LOWS[self.head])
 
     def number(self, known: dict[str, int]) -> int:
         if self.parts:
-            return OPERATIONS[str(self.head)][1](*(p.number(known) for p in self.parts))
+            found: int = OPERATIONS[str(self.head)][1](*(p.number(known) for p in self.parts))
+            return found
         return self.head if isinstance(self.head, int) else known[self.head]
 
     def divides_by_what_is_never(self, known: dict[str, int]) -> bool:

@@ -69,7 +69,12 @@ def loop(g: Builder, inputs: Inputs, attrs: Attrs, outputs: int) -> list[Known]:
     inner = [_outside(g, body, v) for v in body.outputs[1:]]
     known = [_common((v.dtype, v.shape), i) if v is not None else (i[0], None) for v, i in zip(carried, inner, strict=False)]
     trips = _trips(inputs, body)
-    return known + [(dtype, None if shape is None else (trips, *shape)) for dtype, shape in inner[len(carried) :]]
+    # Of a loop that never ran ONNX Runtime knows numbers only, and makes each other dim 0.
+    runs = trips is not None and dims.compare(">=", trips, 1)
+    for dtype, shape in inner[len(carried) :]:
+        each = None if shape is None else tuple([s if runs or isinstance(s, int) else None for s in shape])
+        known.append((dtype, None if each is None else (trips, *each)))
+    return known
 
 
 def _trips(inputs: Inputs, body: Block) -> AnyDim:

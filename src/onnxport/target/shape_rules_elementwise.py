@@ -22,11 +22,11 @@ SAME = [
     "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "BitwiseNot", "Ceil", "Celu", "Clip", "Cos", "Cosh", "CumProd", "CumSum",
     "Elu", "Erf", "Exp", "Floor", "Gelu", "GroupNormalization", "HardSigmoid", "HardSwish", "Hardmax", "Identity", "InstanceNormalization",
     "LRN", "LeakyRelu", "Log", "LogSoftmax", "LpNormalization", "MeanVarianceNormalization", "Mish", "Neg", "Not", "PRelu",
-    "RMSNormalization", "Reciprocal", "Relu", "ReverseSequence", "RotaryEmbedding", "Round", "ScatterElements", "ScatterND",
-    "Selu", "Shrink", "Sigmoid", "Sign", "Sin", "Sinh", "Softmax", "Softplus", "Softsign", "Sqrt", "SwiGLU", "Swish", "Tan", "Tanh", "TensorScatter",
-    "ThresholdedRelu", "Trilu",
+    "RMSNormalization", "Reciprocal", "Relu", "ReverseSequence", "RotaryEmbedding", "Round", "ScatterElements", "ScatterND", "Selu",
+    "Shrink", "Sigmoid", "Sign", "Sin", "Sinh", "Softmax", "Softplus", "Softsign", "Sqrt", "SwiGLU", "Swish", "Tan", "Tanh",
+    "TensorScatter", "ThresholdedRelu", "Trilu",
 ]
-BROADCAST = ["Add", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "Mod", "Mul", "Pow", "Sub"]
+BROADCAST = ["Add", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "Mod", "Mul", "Sub"]
 COMPARE = ["And", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Or", "Xor"]
 VARIADIC = ["Max", "Mean", "Min", "Sum"]
 
@@ -41,6 +41,12 @@ def pairwise(inputs: Inputs, attrs: Attrs, outputs: int) -> list[Known]:
     """dtype of the first input; the two shapes broadcast."""
     a, b = need(inputs, 0), need(inputs, 1)
     return [(a.dtype or b.dtype, broadcast(a.shape, b.shape))]
+
+
+def power(inputs: Inputs, attrs: Attrs, outputs: int) -> list[Known]:
+    """dtype of the base, whatever the exponent's; the two shapes broadcast."""
+    base = need(inputs, 0)
+    return [(base.dtype, broadcast(base.shape, need(inputs, 1).shape))]
 
 
 def comparison(inputs: Inputs, attrs: Attrs, outputs: int) -> list[Known]:
@@ -121,6 +127,7 @@ RULES: dict[str, Rule] = {
     "EyeLike": like,
     "IsInf": test,
     "IsNaN": test,
+    "Pow": power,
     "QuantizeLinear": quantize,
     "RandomNormalLike": like,
     "RandomUniformLike": like,
