@@ -226,11 +226,16 @@ def _write_pair(model: ir.Model, path: str, threshold: int) -> None:
             os.replace(final, path)
             return
         bridge = temporary.write(model_file(data))
-        temporary.keep(data)
-        os.replace(bridge, path)
-        _second_name(data, data_path, temporary)
-        os.replace(final, path)
-        temporary.drop(data)
+        try:
+            os.replace(bridge, path)
+            try:
+                _second_name(data, data_path, temporary)
+            finally:  # an interrupt must not leave a model without its weights
+                if not os.path.lexists(data) or _same_file(data, data_path):
+                    os.replace(final, path)
+        finally:
+            if os.path.lexists(final) and not os.path.lexists(bridge):  # stopped on the bridge, which needs its data
+                temporary.keep(data)
 
 
 def _second_name(data: str, data_path: str, temporary: _Temporaries) -> None:
@@ -242,6 +247,10 @@ def _second_name(data: str, data_path: str, temporary: _Temporaries) -> None:
         os.replace(data, data_path)
     else:
         os.replace(link, data_path)
+
+
+def _same_file(one: str, other: str) -> bool:
+    return os.path.exists(other) and os.path.samefile(one, other)
 
 
 class _Temporaries:
@@ -261,10 +270,6 @@ class _Temporaries:
     def keep(self, name: str) -> None:
         """`name` stays at the end: something refers to it."""
         self._names.remove(name)
-
-    def drop(self, name: str) -> None:
-        """`name` goes at the end after all."""
-        self._names.append(name)
 
     def write(self, fill: Callable[[Callable[[Any], Any]], None], like: str | None = None) -> str:
         """A new file with what `fill` writes, safe on the disk, with the permissions of the file that it is to replace."""

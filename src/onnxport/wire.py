@@ -157,7 +157,7 @@ class Encoder:
         pieces += [_field(6, a.name.encode()) for a in function.attributes.values() if a.value is None]
         values = list(function.inputs)
         for node in function:
-            pieces += self.node(node)
+            pieces += self.node(node, 7)
             values += node.outputs
         pieces.append(_text(8, function.doc_string) + _opsets(9, function.opset_imports) + _text(10, function.domain))
         for attribute in with_default:
@@ -169,8 +169,8 @@ class Encoder:
 
     # ------------------------------------------------------------------ nodes
 
-    def node(self, node: ir.Node) -> list[Piece]:
-        """The pieces of a field `node` of a graph or function (with its tag)."""
+    def node(self, node: ir.Node, field: int = 1) -> list[Piece]:
+        """The pieces of a NodeProto as the field `node` of a graph (1) or function (7), with its tag."""
         names, parts = self._names, []
         for value in node.inputs:
             name = "" if value is None else value.name or ""
@@ -200,8 +200,8 @@ class Encoder:
             pieces = []
         head = b"".join(parts)
         if not pieces:
-            return [_field(1, head + tail)]
-        return list(_message(1, [head, *pieces, tail]))
+            return [_field(field, head + tail)]
+        return _message(field, [head, *pieces, tail])
 
     def _attribute_field(self, attribute: ir.Attr) -> list[Piece]:
         value = attribute.value
@@ -333,7 +333,7 @@ def _dims(shape: ir.Shape) -> Iterable[bytes]:
 
 
 def _opsets(field: int, opsets: Mapping[str, int]) -> bytes:
-    return b"".join([_field(field, _text(1, domain) + _number(2, version)) for domain, version in opsets.items()])
+    return b"".join([_field(field, _field(1, domain.encode()) + _number(2, version)) for domain, version in opsets.items()])
 
 
 def _devices(model: ir.Model) -> bytes:

@@ -145,7 +145,10 @@ def _plain(tensor: torch.Tensor) -> torch.Tensor:
 
 def _bytes_of(tensor: torch.Tensor) -> torch.Tensor:
     """A contiguous CPU tensor as its little-endian bytes; the same memory where the machine is little-endian."""
-    flat = tensor.reshape(-1).view(torch.uint8)
+    flat = tensor.reshape(-1)
+    if flat.stride(0) != 1:  # a single element may lie at any stride
+        flat = flat.clone(memory_format=torch.contiguous_format)
+    flat = flat.view(torch.uint8)
     if sys.byteorder == "little":
         return flat
     width = _COMPONENT.get(tensor.dtype, tensor.element_size())
