@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from onnxport.ops.registry import aten
-from onnxport.ops.support import Number, cast, promoted, rank_of
+from onnxport.ops.support import Number, promoted, rank_of
 from onnxport.target.builder import Builder
-from onnxport.target.value import Value
+from onnxport.target.dtypes import is_float
+from onnxport.target.sizes import unsqueeze
+from onnxport.target.value import DataType, Value
 
 
 @aten
@@ -14,7 +18,7 @@ def linear(g: Builder, input: Value, weight: Value, bias: Value | None = None) -
 
     input (*, in), weight (out, in) or (in,), bias (out,) -> (*, out). ONNX Gemm for two dims, else MatMul and Add.
     """
-    if rank_of(weight) == 2 and rank_of(input) == 2 and bias is not None:
+    if rank_of(weight) == 2 and rank_of(input) == 2 and is_float(input.dtype) and (bias is None or rank_of(bias) <= 2):
         return g.op("Gemm", input, weight, bias, transB=1)  # type: ignore[no-any-return]
     if rank_of(weight) == 2:
         weight = g.op("Transpose", weight, perm=[1, 0])
@@ -22,11 +26,55 @@ def linear(g: Builder, input: Value, weight: Value, bias: Value | None = None) -
     return result if bias is None else g.op("Add", result, bias)  # type: ignore[no-any-return]
 
 
-@aten("matmul", "mm", "bmm", "mv", "dot")
-def matmul(g: Builder, self: Value, other: Value | None = None, mat2: Value | None = None, vec: Value | None = None, tensor: Value | None = None) -> Value:
-    """matmul(Tensor self, Tensor other) -> Tensor; mm and bmm (mat2), mv (vec), dot (tensor). ONNX MatMul."""
-    right = next(v for v in (other, mat2, vec, tensor) if v is not None)
-    return g.op("MatMul", self, right)  # type: ignore[no-any-return]
+def product(g: Builder, left: Value, right: Value) -> Value:
+    """The matrix product as in numpy. ONNX MatMul."""
+    return g.op("MatMul", left, right)  # type: ignore[no-any-return]
+
+
+def scaled(g: Builder, x: Value, factor: Number) -> Value:
+    """x times a number, in the dtype of x."""
+    return x if factor == 1 else g.op("Mul", x, g.const(factor, x.dtype))  # type: ignore[no-any-return]
+
+
+@aten("matmul", "linalg_matmul")
+def matmul(g: Builder, self: Value, other: Value) -> Value:
+    """matmul(Tensor self, Tensor other) -> Tensor. ONNX MatMul."""
+    return product(g, self, other)
+
+
+@aten("mm", "bmm")
+def bmm(g: Builder, self: Value, mat2: Value) -> Value:
+    """mm(Tensor self, Tensor mat2) -> Tensor; bmm(Tensor self, Tensor mat2) -> Tensor. ONNX MatMul."""
+    return product(g, self, mat2)
+
+
+@aten
+def mv(g: Builder, self: Value, vec: Value) -> Value:
+    """mv(Tensor self, Tensor vec) -> Tensor. ONNX MatMul."""
+    return product(g, self, vec)
+
+
+@aten
+def dot(g: Builder, self: Value, tensor: Value) -> Value:
+    """dot(Tensor self, Tensor tensor) -> Tensor. ONNX MatMul."""
+    return product(g, self, tensor)
+
+
+@aten
+def vdot(g: Builder, self: Value, other: Value) -> Value:
+    """vdot(Tensor self, Tensor other) -> Tensor. ONNX MatMul (of real numbers)."""
+    return product(g, self, other)
+
+
+def added(g: Builder, start: Value, result: Value, beta: Number, alpha: Number) -> Value:
+    """beta * start + alpha * result; a start times 0 is not read, even where it is NaN."""
+    result = scaled(g, result, alpha)
+    return result if beta == 0 else g.op("Add", scaled(g, start, beta), result)  # type: ignore[no-any-return]
+
+
+def _fits_attribute(x: Value, *numbers: Number) -> bool:
+    """Whether the numbers lose nothing as attributes, which are float32."""
+    return x.dtype != DataType.DOUBLE or all(float(np.float32(n)) == n for n in numbers)
 
 
 @aten
@@ -35,7 +83,50 @@ def addmm(g: Builder, self: Value, mat1: Value, mat2: Value, beta: Number = 1, a
 
     beta * self + alpha * mat1 @ mat2. ONNX Gemm.
     """
+    if not is_float(mat1.dtype) or not _fits_attribute(mat1, beta, alpha) or beta == 0:
+        return added(g, self, product(g, mat1, mat2), beta, alpha)
     return g.op("Gemm", mat1, mat2, self, alpha=float(alpha), beta=float(beta))  # type: ignore[no-any-return]
 
 
-__all__ = ["cast", "promoted"]
+@aten
+def baddbmm(g: Builder, self: Value, batch1: Value, batch2: Value, beta: Number = 1, alpha: Number = 1) -> Value:
+    """baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor. ONNX MatMul, Mul, Add."""
+    return added(g, self, product(g, batch1, batch2), beta, alpha)
+
+
+@aten
+def addbmm(g: Builder, self: Value, batch1: Value, batch2: Value, beta: Number = 1, alpha: Number = 1) -> Value:
+    """addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor. ONNX MatMul, ReduceSum, Mul, Add."""
+    total = g.op("ReduceSum", product(g, batch1, batch2), g.const([0]), keepdims=0)
+    return added(g, self, total, beta, alpha)
+
+
+@aten
+def addmv(g: Builder, self: Value, mat: Value, vec: Value, beta: Number = 1, alpha: Number = 1) -> Value:
+    """addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor. ONNX MatMul, Mul, Add."""
+    return added(g, self, product(g, mat, vec), beta, alpha)
+
+
+@aten
+def addr(g: Builder, self: Value, vec1: Value, vec2: Value, beta: Number = 1, alpha: Number = 1) -> Value:
+    """addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor. ONNX Mul, Add."""
+    start, left, right = promoted(g, self, vec1, vec2)
+    return added(g, start, g.op("Mul", unsqueeze(g, left, [1]), right), beta, alpha)
+
+
+@aten("outer", "ger", "linalg_outer")
+def outer(g: Builder, self: Value, vec2: Value) -> Value:
+    """outer(Tensor self, Tensor vec2) -> Tensor; ger(Tensor self, Tensor vec2) -> Tensor. ONNX Mul."""
+    left, right = promoted(g, self, vec2)
+    return g.op("Mul", unsqueeze(g, left, [1]), right)  # type: ignore[no-any-return]
+
+
+@aten("chain_matmul", "linalg_multi_dot")
+def linalg_multi_dot(g: Builder, tensors: list[Value] | None = None, matrices: list[Value] | None = None) -> Value:
+    """linalg_multi_dot(Tensor[] tensors) -> Tensor; chain_matmul(Tensor[] matrices) -> Tensor. ONNX MatMul, from the left."""
+    first, *rest = tensors or matrices or []
+    for other in rest:
+        first = product(g, first, other)
+    return first
+
+
