@@ -1,0 +1,207 @@
+"""Pooling by windows of a fixed size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from onnxport import errors
+from onnxport.ops import windows
+from onnxport.ops.registry import aten
+from onnxport.ops.support import cast, pair, rank_of, shape_of
+from onnxport.target import dims, sizes
+from onnxport.target.builder import Builder
+from onnxport.target.dims import Size, is_static
+from onnxport.target.dtypes import is_integer
+from onnxport.target.value import DataType, Value
+
+Ints = int | Sequence[int]
+
+
+class Window:
+    """A kernel, one number for each spatial dim of each of its properties."""
+
+    def __init__(self, x: Value, kernel_size: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool):
+        given = 1 if isinstance(kernel_size, int) else len(kernel_size)
+        self.count = given if given > 1 or rank_of(x) < 4 else rank_of(x) - 2
+        self.kernel = pair(kernel_size, self.count)
+        self.stride = self.kernel if not isinstance(stride, int) and len(stride) == 0 else pair(stride, self.count)
+        self.padding, self.dilation, self.ceil = pair(padding, self.count), pair(dilation, self.count), bool(ceil_mode)
+
+    def batched(self, g: Builder, x: Value) -> Value:
+        """`x` as (N, C, *spatial)."""
+        return sizes.unsqueeze(g, x, [0]) if rank_of(x) == self.count + 1 else x
+
+    def attributes(self, **more: Any) -> dict[str, Any]:
+        """ONNX's attributes; dilations only where there are any, for AveragePool did not always have them."""
+        if any(d != 1 for d in self.dilation):
+            more["dilations"] = self.dilation
+        if self.ceil:
+            more["ceil_mode"] = 1
+        return {"kernel_shape": self.kernel, "strides": self.stride, "pads": self.padding * 2, **more}
+
+    def result(self, x: Value) -> list[Size]:
+        """The result's spatial sizes: with ceil_mode a window may hang over the end, but starts inside or in the front padding."""
+        found = []
+        for i, size in enumerate(shape_of(x)[2:]):
+            p, s = self.padding[i], self.stride[i]
+            room = size + 2 * p - (self.kernel[i] - 1) * self.dilation[i] - 1
+            count = dims.floordiv(room, s) + 1 if not self.ceil else dims.minimum(dims.ceildiv(room, s) + 1, dims.ceildiv(size + p, s))
+            found.append(count)
+        return found
+
+    def overhang(self, x: Value) -> list[int]:
+        """How far the last windows reach over the padded end, or as far as they may where sizes are dynamic."""
+        if not self.ceil:
+            return [0] * self.count
+        return [max(0, (count - 1) * s + (k - 1) * d + 1 - size - 2 * p) if isinstance(size, int) and isinstance(count, int) else s - 1
+                for size, count, k, s, p, d in zip(shape_of(x)[2:], self.result(x), self.kernel, self.stride, self.padding, self.dilation,
+                                                   strict=True)]
+
+    def fitted(self, g: Builder, x: Value, fill: float) -> Value:
+        """`x` padded by `fill` so that all windows fit; the window then has no padding and no ceil_mode of its own."""
+        before, over = list(self.padding), self.overhang(x)
+        self.padding, self.ceil = [0] * self.count, False
+        return windows.pad(g, x, before, [p + o for p, o in zip(before, over, strict=True)], fill)
+
+
+def _unbatched(g: Builder, result: Value, self: Value) -> Value:
+    return result if rank_of(result) == rank_of(self) else sizes.squeeze(g, result, [0])
+
+
+# ---------------------------------------------------------------------- the largest
+
+
+@aten("max_pool1d", "max_pool2d", "max_pool3d")
+def max_pool(g: Builder, self: Value, kernel_size: Ints, stride: Ints = (), padding: Ints = 0, dilation: Ints = 1, ceil_mode: bool = False) -> Value:
+    """max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> Tensor
+
+    (N, C, *spatial) or (C, *spatial). ONNX MaxPool.
+    """
+    window = Window(self, kernel_size, stride, padding, dilation, ceil_mode)
+    x = window.batched(g, self)
+    if is_integer(x.dtype):
+        return _unbatched(g, _integer_max_pool(g, x, window), self)
+    return _unbatched(g, _max_pool(g, x, window, 1)[0], self)
+
+
+@aten("max_pool1d_with_indices", "max_pool2d_with_indices", "max_pool3d_with_indices")
+def max_pool_with_indices(g: Builder, self: Value, kernel_size: Ints, stride: Ints = (), padding: Ints = 0, dilation: Ints = 1,
+                          ceil_mode: bool = False) -> list[Value]:
+    """max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False)
+    -> (Tensor, Tensor)
+
+    Indices count within one plane, ONNX's over the whole tensor. ONNX MaxPool, Mod.
+    """
+    window = Window(self, kernel_size, stride, padding, dilation, ceil_mode)
+    x = window.batched(g, self)
+    if g.opset < 8:
+        raise errors.UnsupportedError(f"max pooling with indices needs opset 8 or higher (opset_version={g.opset} was asked)")
+    if is_integer(x.dtype):
+        if x.dtype == DataType.INT64:
+            raise errors.UnsupportedError("max pooling with indices of int64")
+        values, places = _max_pool(g, cast(g, x, DataType.DOUBLE), window, 2)
+        values = cast(g, values, x.dtype)  # type: ignore[arg-type]
+    else:
+        values, places = _max_pool(g, x, window, 2)
+    places = g.op("Mod", places, g.scalar(dims.product(shape_of(x)[2:])))
+    return [_unbatched(g, v, self) for v in (values, places)]
+
+
+def _max_pool(g: Builder, x: Value, window: Window, outputs: int) -> list[Value]:
+    if g.opset >= 10 or not window.ceil:
+        made = g.op("MaxPool", x, outputs=outputs, **window.attributes())
+        return [made] if outputs == 1 else list(made)
+    # Below opset 10 there is no ceil_mode: the padding reaches as far as the last window.
+    wanted, over, attrs = window.result(x), window.overhang(x), window.attributes(ceil_mode=None)
+    attrs["ceil_mode"] = None
+    attrs["pads"] = [*window.padding, *(p + o for p, o in zip(window.padding, over, strict=True))]
+    if any(p >= k for p, k in zip(attrs["pads"], window.kernel * 2, strict=True)):
+        raise errors.UnsupportedError(f"this pooling with ceil_mode needs opset 10 or higher (opset_version={g.opset} was asked)")
+    made = g.op("MaxPool", x, outputs=outputs, **attrs)
+    return [windows.crop(g, v, 2, wanted) for v in ([made] if outputs == 1 else made)]
+
+
+def _integer_max_pool(g: Builder, x: Value, window: Window) -> Value:
+    """ONNX Gather for the windows, ReduceMax."""
+    lowest = {DataType.INT64: -2**63, DataType.INT32: -2**31, DataType.INT16: -2**15, DataType.INT8: -2**7}.get(x.dtype, 0)  # type: ignore[arg-type]
+    wanted = window.result(x)
+    dtype = x.dtype if x.dtype in (DataType.INT64, DataType.INT32) else DataType.INT32
+    padded = window.fitted(g, cast(g, x, dtype), lowest)
+    cut = windows.windows(g, padded, 2, window.kernel, window.stride, window.dilation)
+    largest = g.op("ReduceMax", cut, g.const([2 + 2 * i for i in range(window.count)]), keepdims=0)
+    return windows.crop(g, cast(g, largest, x.dtype), 2, wanted)  # type: ignore[arg-type]
+
+
+# ---------------------------------------------------------------------- the mean
+
+
+@aten("avg_pool1d", "avg_pool2d", "avg_pool3d")
+def avg_pool(g: Builder, self: Value, kernel_size: Ints, stride: Ints = (), padding: Ints = 0, ceil_mode: bool = False,
+             count_include_pad: bool = True, divisor_override: int | None = None) -> Value:
+    """avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool ceil_mode=False, bool count_include_pad=True,
+    int? divisor_override=None) -> Tensor
+
+    (N, C, *spatial) or (C, *spatial). ONNX AveragePool.
+    """
+    window = Window(self, kernel_size, stride, padding, 1, ceil_mode)
+    x = window.batched(g, self)
+    if is_integer(x.dtype):
+        raise errors.UnsupportedError("average pooling of integers")
+    if x.dtype == DataType.DOUBLE:
+        result = _exact_avg_pool(g, x, window, count_include_pad, divisor_override)
+    elif divisor_override is not None:
+        result = _sum_pool(g, x, window, divisor_override)
+    else:
+        result = _avg_pool(g, x, window, count_include_pad)
+    return _unbatched(g, result, self)
+
+
+def _avg_pool(g: Builder, x: Value, window: Window, count_include_pad: bool) -> Value:
+    counted = int(count_include_pad and any(window.padding))
+    if g.opset >= 10 or not window.ceil:
+        return g.op("AveragePool", x, count_include_pad=counted, **window.attributes())  # type: ignore[no-any-return]
+    if not is_static(shape_of(x)[2:]):
+        raise errors.UnsupportedError(f"average pooling with ceil_mode of dynamic sizes needs opset 10 or higher (opset_version={g.opset} was asked)")
+    # Below opset 10 there is no ceil_mode. Padding that counts is made first, what hangs over does not count.
+    wanted, over = window.result(x), window.overhang(x)
+    if counted:
+        x = windows.pad(g, x, window.padding, window.padding)
+        window.padding = [0] * window.count
+    attrs = window.attributes(ceil_mode=None)
+    attrs.update(ceil_mode=None, pads=[*window.padding, *(p + o for p, o in zip(window.padding, over, strict=True))])
+    result: Value = g.op("AveragePool", x, **attrs)
+    return windows.crop(g, result, 2, wanted)
+
+
+def _sum_pool(g: Builder, x: Value, window: Window, divisor: int) -> Value:
+    """The mean over whole windows, zeros counted, times kernel / divisor."""
+    wanted = window.result(x)
+    if window.ceil:
+        x = window.fitted(g, x, 0)
+    volume = 1
+    for k in window.kernel:
+        volume *= k
+    mean = g.op("AveragePool", x, count_include_pad=int(any(window.padding)), **window.attributes())
+    scaled: Value = g.op("Mul", mean, g.const(volume / divisor, x.dtype))
+    return windows.crop(g, scaled, 2, wanted)
+
+
+def _exact_avg_pool(g: Builder, x: Value, window: Window, count_include_pad: bool, divisor: int | None) -> Value:
+    """For float64, which ONNX Runtime does not pool: ONNX Gather for the windows, ReduceSum."""
+    wanted, over, before = window.result(x), window.overhang(x), list(window.padding)
+    after = [p + o for p, o in zip(before, over, strict=True)]
+
+    def total(v: Value) -> Value:
+        cut = windows.windows(g, v, 2, window.kernel, window.stride, window.dilation)
+        return windows.crop(g, g.op("ReduceSum", cut, g.const([2 + 2 * i for i in range(window.count)]), keepdims=0), 2, wanted)
+
+    padded = total(windows.pad(g, x, before, after))
+    if divisor is not None or not any(over) and (count_include_pad or not any(before)):
+        return g.op("Div", padded, g.const(divisor or dims.product(window.kernel), x.dtype))  # type: ignore[no-any-return]
+    ones: Value = g.op("Expand", g.const(1, x.dtype), g.sizes([1, 1, *shape_of(x)[2:]]))
+    if count_include_pad:
+        ones = windows.pad(g, windows.pad(g, ones, before, before, 1), [0] * window.count, over)
+    else:
+        ones = windows.pad(g, ones, before, after)
+    return g.op("Div", padded, total(ones))  # type: ignore[no-any-return]
