@@ -107,3 +107,13 @@ def static_int(size: Size, what: str) -> int:
 def zero(g: Builder, dtype: DataType) -> Value:
     """0 as a scalar of `dtype`."""
     return g.const(False if dtype == DataType.BOOL else 0, dtype)
+
+
+def is_one(x: Any) -> bool:
+    """Whether `x` is the number 1, and no tensor or size."""
+    return isinstance(x, (int, float)) and x == 1
+
+
+def floating(g: Builder, x: Any) -> Value:
+    """`x` as a float: ints and bools become PyTorch's default dtype."""
+    return promoted(g, x, floating=True)[0]
