@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import torch
 
+from onnxport.ops.packed import packed, unpacked
+from onnxport.ops.projected import projected_lstm
 from onnxport.ops.registry import aten
 from onnxport.ops.support import rank_of, shape_of
 from onnxport.target import dims
@@ -80,6 +82,8 @@ def _layer(g: Builder, net: Net, x: Value, params: Sequence[Sequence[Value]], st
     """One layer on x (T, B, in): ONNX's outputs Y (T, directions, B, hidden), Y_h and, of an LSTM, Y_c."""
     kind = net.kind
     hidden = shape_of(params[0][1])[1]
+    if len(params[0]) > 2 + 2 * net.biases:
+        return projected_lstm(g, x, params, states, lengths)
     w = _stacked(g, [p[0] for p in params], kind, [hidden])
     r = _stacked(g, [p[1] for p in params], kind, [hidden])
     b = _stacked(g, [v for p in params for v in p[2:4]], kind, [hidden]) if net.biases else None
@@ -131,7 +135,7 @@ def run(g: Builder, net: Net, x: Value, hx: Sequence[Value], params: Sequence[Va
     return [x, *[g.op("Concat", *states, axis=0) for states in zip(*ends, strict=True)]]
 
 
-def _padded(g: Builder, net: Net, x: Value, hx: Sequence[Value], params: Sequence[Value], batch_first: bool) -> list[Value]:
+def _tensor(g: Builder, net: Net, x: Value, hx: Sequence[Value], params: Sequence[Value], batch_first: bool) -> list[Value]:
     """On a tensor (T, B, in), (B, T, in) or (T, in)."""
     if rank_of(x) == 2:
         y, *last = run(g, net, unsqueeze(g, x, [1]), [unsqueeze(g, h, [1]) for h in hx], params)
@@ -150,7 +154,46 @@ def lstm(g: Builder, input: Value, hx: list[Value], params: list[Value], has_bia
     input (T, B, in), or (B, T, in) -> (T, B, directions * hidden), h and c (layers * directions, B, hidden). ONNX LSTM.
     """
     net = Net(LSTM, num_layers, has_biases, bidirectional, dropout if train else 0.0)
-    return _padded(g, net, input, hx, params, batch_first)
+    return _tensor(g, net, input, hx, params, batch_first)
+
+
+def _packed(g: Builder, net: Net, data: Value, batch_sizes: Value, hx: Sequence[Value], params: Sequence[Value]) -> list[Value]:
+    """On a packed sequence; ONNX gets the padded one, and the lengths."""
+    sequence = unpacked(g, data, batch_sizes)
+    y, *last = run(g, net, sequence.padded, hx, params, g.op("Cast", sequence.lengths, to=DataType.INT32))
+    return [packed(g, y, sequence.lengths, clean=True), *last]
+
+
+@aten("lstm.data", fold=False)
+def lstm_packed(g: Builder, data: Value, batch_sizes: Value, hx: list[Value], params: list[Value], has_biases: bool, num_layers: int,
+                dropout: float, train: bool, bidirectional: bool) -> list[Value]:
+    """lstm.data(Tensor data, Tensor batch_sizes, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float dropout,
+    bool train, bool bidirectional) -> (Tensor, Tensor, Tensor)
+
+    data (all steps, in), as _pack_padded_sequence gives it. ONNX LSTM with sequence_lens.
+    """
+    net = Net(LSTM, num_layers, has_biases, bidirectional, dropout if train else 0.0)
+    return _packed(g, net, data, batch_sizes, hx, params)
+
+
+def _cell(g: Builder, kind: Kind, x: Value, hx: Sequence[Value], w_ih: Value, w_hh: Value, b_ih: Value | None, b_hh: Value | None) -> list[Value]:
+    """One step on x (B, in) or (in,): the new states."""
+    biases = [b for b in (b_ih, b_hh) if b is not None]
+    net = Net(kind, 1, bool(biases), False, 0.0)
+    batched = rank_of(x) == 2
+    states = [unsqueeze(g, h, [0] if batched else [0, 1]) for h in hx]
+    _, *last = run(g, net, unsqueeze(g, x, [0] if batched else [0, 1]), states, [w_ih, w_hh, *biases])
+    return [squeeze(g, h, [0] if batched else [0, 1]) for h in last]
+
+
+@aten(fold=False)
+def lstm_cell(g: Builder, input: Value, hx: list[Value], w_ih: Value, w_hh: Value, b_ih: Value | None = None,
+              b_hh: Value | None = None) -> list[Value]:
+    """lstm_cell(Tensor input, Tensor[] hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> (Tensor, Tensor)
+
+    ONNX LSTM of one step.
+    """
+    return _cell(g, LSTM, input, hx, w_ih, w_hh, b_ih, b_hh)
 
 
 def _single(kind: Kind, name: str) -> None:
@@ -161,7 +204,23 @@ def _single(kind: Kind, name: str) -> None:
         bool bidirectional, bool batch_first) -> (Tensor, Tensor); rnn_tanh.input and rnn_relu.input likewise. ONNX GRU, RNN.
         """
         net = Net(kind, num_layers, has_biases, bidirectional, dropout if train else 0.0)
-        return _padded(g, net, input, [hx], params, batch_first)
+        return _tensor(g, net, input, [hx], params, batch_first)
+
+    @aten(f"{name}.data", fold=False)
+    def of_packed(g: Builder, data: Value, batch_sizes: Value, hx: Value, params: list[Value], has_biases: bool, num_layers: int,
+                  dropout: float, train: bool, bidirectional: bool) -> list[Value]:
+        """gru.data(Tensor data, Tensor batch_sizes, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout,
+        bool train, bool bidirectional) -> (Tensor, Tensor); rnn_tanh.data and rnn_relu.data likewise.
+        """
+        net = Net(kind, num_layers, has_biases, bidirectional, dropout if train else 0.0)
+        return _packed(g, net, data, batch_sizes, [hx], params)
+
+    @aten(f"{name}_cell", fold=False)
+    def cell(g: Builder, input: Value, hx: Value, w_ih: Value, w_hh: Value, b_ih: Value | None = None, b_hh: Value | None = None) -> Value:
+        """gru_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor;
+        rnn_tanh_cell and rnn_relu_cell likewise. ONNX GRU or RNN of one step.
+        """
+        return _cell(g, kind, input, [hx], w_ih, w_hh, b_ih, b_hh)[0]
 
 
 for _kind, _name in ((GRU, "gru"), (TANH, "rnn_tanh"), (RELU, "rnn_relu")):

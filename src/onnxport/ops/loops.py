@@ -1,0 +1,35 @@
+"""Loops over one dim: what no ONNX operator accumulates is accumulated by Scan, element after element."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from onnxport import errors
+from onnxport.ops.support import shape_of
+from onnxport.target.builder import Builder
+from onnxport.target.value import Value
+
+Step = Callable[[list[Value], list[Value]], tuple[Sequence[Value], Sequence[Value]]]
+
+
+def scan(g: Builder, what: str, states: Sequence[Value], inputs: Sequence[Value], step: Step, *, axis: int = 0,
+         reverse: bool = False) -> tuple[list[Value], list[Value]]:
+    """Runs `step(states, elements) -> (new states, outputs)` along `axis` of the inputs: (last states, outputs stacked along `axis`).
+
+    step may use values from outside.   what: names the operator in the refusal below opset 9. ONNX Scan.
+    """
+    if g.opset < 9:
+        raise errors.UnsupportedError(f"{what} needs opset 9 or higher (opset_version={g.opset} was asked)")
+    with g.subgraph() as body:
+        inner = [g.input(None, v.dtype, v.shape) for v in states]  # type: ignore[arg-type]
+        elements = [g.input(None, v.dtype, shape_of(v)[:axis] + shape_of(v)[axis + 1:]) for v in inputs]  # type: ignore[arg-type]
+        after, made = step(inner, elements)
+        body.outputs = [*after, *made]
+    outputs = len(body.outputs)
+    direction = int(reverse)
+    results = g.op("Scan", *states, *inputs, outputs=outputs, body=body, num_scan_inputs=len(inputs),
+                   scan_input_axes=[axis] * len(inputs) if axis else None, scan_output_axes=[axis] * len(made) if axis else None,
+                   scan_input_directions=[direction] * len(inputs) if reverse else None,
+                   scan_output_directions=[direction] * len(made) if reverse else None)
+    results = [results] if outputs == 1 else list(results)
+    return results[:len(states)], results[len(states):]
