@@ -42,6 +42,7 @@ class Builder:
         self.notes: list[str] = []
         self._literals: dict[Any, Value] = {}
         self._fresh = 0
+        self._computing = False  # sizes are being computed: what is known of them must not stand in for the nodes
 
     # ------------------------------------------------------------------ values that no node makes
 
@@ -136,8 +137,14 @@ class Builder:
         key = ("real", value.content, value.rank)
         found = self._find(key)
         if found is None:
-            vector = self._vector(value.content)
-            result = self.op("Squeeze", vector, self.const([0])) if value.rank == 0 else vector
+            outer, self._computing = self._computing, True
+            try:
+                vector = self._vector(value.content)
+                result = self.op("Squeeze", vector, self.const([0])) if value.rank == 0 else vector
+            finally:
+                self._computing = outer
+            if result.content is None:  # what is known of the sizes stays known
+                result.content = value.content
             found = self._keep(key, (result,))
         return found[0]
 
@@ -270,7 +277,7 @@ class Builder:
             made = self._add(op_type, domain, inputs, outputs, attrs, shared=False)
             return made[0] if outputs == 1 else made
         if outputs == 1:
-            size = contents.propagate(self, op_type, inputs, attrs)
+            size = None if self._computing else contents.propagate(self, op_type, inputs, attrs)
             if size is not None:
                 return size
             simple = simplify.simplify(self, op_type, inputs, attrs)
