@@ -169,10 +169,10 @@ def verify(program: ONNXProgram | str | os.PathLike[str], model: Any, args: Any,
     times the output's largest number. Integers and bools must be equal.
     seeds: one run with fresh values for each.   sizes: whether to try other sizes.   training: a `TrainingMode`.
 
-    Returns a `Report`. Raises `VerificationError` (whose `report` is the same) where they disagree, and `runtime.RunError` where
-    ONNX Runtime is missing or does not load the file.
+    Returns a `Report`. Raises `ArgumentError` where args and file do not fit each other, `VerificationError` (whose `report` is the same) where
+    they disagree, and `runtime.RunError` where ONNX Runtime is missing or does not load the file.
     """
-    session = runtime.Session(os.fsdecode(program)) if isinstance(program, (str, os.PathLike)) else program.session
+    session = _loaded(program) if isinstance(program, (str, os.PathLike)) else program.session
     call = calls.bind(model, args, dict(kwargs or {}))
     mode = getattr(program, "training", TrainingMode.EVAL) if training is None else training
     check = _Check(session, call, TrainingMode(int(mode)), rtol, atol, getattr(program, "guards", ()))
@@ -193,6 +193,12 @@ def verify(program: ONNXProgram | str | os.PathLike[str], model: Any, args: Any,
         error.report = report  # type: ignore[attr-defined]
         raise error
     return report
+
+
+def _loaded(path: str | os.PathLike[str]) -> runtime.Session:
+    if not os.path.isfile(path):
+        raise errors.ArgumentError(f"there is no file {os.fsdecode(path)!r}")
+    return runtime.Session(os.fsdecode(path))
 
 
 # ---------------------------------------------------------------------- sizes and values

@@ -1,0 +1,36 @@
+"""Tells whoever listens which stage of the work is running, and how long it took."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+# Called with the stage's name and None when it begins, and with its seconds when it has ended.
+Listener = Callable[[str, float | None], None]
+
+_listener: ContextVar[Listener | None] = ContextVar("onnxport_progress", default=None)
+
+
+@contextmanager
+def stage(name: str) -> Iterator[None]:
+    """Marks what runs inside as the stage `name`. An error ends it without a time."""
+    listener = _listener.get()
+    if listener is None:
+        yield
+        return
+    listener(name, None)
+    start = time.perf_counter()
+    yield
+    listener(name, time.perf_counter() - start)
+
+
+@contextmanager
+def listening(listener: Listener) -> Iterator[None]:
+    """Calls `listener` for the stages of exports that run inside, in this thread."""
+    token = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(token)
