@@ -84,7 +84,8 @@ def _export(options: argparse.Namespace) -> None:
     with _stages():
         program = onnxport.export(
             model, (*args, {}), None, kwargs=kwargs, input_names=names, output_names=_list(options.output_names),
-            opset_version=options.opset, dynamic_axes=given.dynamic_axes, training=_MODES[options.training], verbose=options.verbose, do_constant_folding=not options.no_constant_folding, export_params=not options.no_params, mutations=options.mutations,
+            opset_version=options.opset, dynamic_axes=given.dynamic_axes, training=_MODES[options.training], verbose=options.verbose,
+            do_constant_folding=not options.no_constant_folding, export_params=not options.no_params, mutations=options.mutations,
             strict=options.strict)
         with progress.stage("save"):
             program.save(options.output, external_data=external)

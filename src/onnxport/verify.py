@@ -169,8 +169,8 @@ def verify(program: ONNXProgram | str | os.PathLike[str], model: Any, args: Any,
     times the output's largest number. Integers and bools must be equal.
     seeds: one run with fresh values for each.   sizes: whether to try other sizes.   training: a `TrainingMode`.
 
-    Returns a `Report`. Raises `ArgumentError` where args and file do not fit each other, `VerificationError` (whose `report` is the same) where
-    they disagree, and `runtime.RunError` where ONNX Runtime is missing or does not load the file.
+    Returns a `Report`. Raises `ArgumentError` where args and file do not fit each other, `VerificationError` (whose `report` is
+    the same) where they disagree, and `runtime.RunError` where ONNX Runtime is missing or does not load the file.
     """
     session = _loaded(program) if isinstance(program, (str, os.PathLike)) else program.session
     call = calls.bind(model, args, dict(kwargs or {}))
@@ -291,9 +291,10 @@ def _numbers(values: torch.Tensor, shape: Sequence[int], generator: torch.Genera
     spread = spread or abs(mean) or 1.0
     made = torch.randn(list(shape), generator=generator, dtype=torch.float64) * spread + mean
     low, high = float(values.min()), float(values.max())
-    if low >= 0 or high <= 0:  # a probability, a length, a logarithm: the sign is part of the meaning
-        made = made.clamp(low, high) if low != high else made.abs().mul(1 if low >= 0 else -1)
-    return made
+    if low == high == 0 or low < 0 < high:
+        return made
+    # A probability, a length, a logarithm: the sign is part of the meaning.
+    return made.clamp(low, high) if low != high else made.abs() * (1 if low > 0 else -1)
 
 
 # ---------------------------------------------------------------------- running and comparing
