@@ -16,14 +16,16 @@ class Value:
     dtype, shape, strides: what the capture saw of a tensor (None where it saw nothing). `shape` is the example's and
     says nothing of other sizes; rank and dtype are facts.
     constant: the tensor that this value is (a weight, a buffer, a literal), by reference.
+    unknown: a tensor of which the capture could not tell dtype or rank (in scripts).
     """
 
-    __slots__ = ("constant", "dtype", "kind", "name", "shape", "strides", "symbolic")
+    __slots__ = ("constant", "dtype", "kind", "name", "shape", "strides", "symbolic", "unknown")
 
     def __init__(self, kind: str = "tensor", dtype: torch.dtype | None = None, shape: tuple[int, ...] | None = None,
                  strides: tuple[int, ...] | None = None, name: str | None = None, constant: torch.Tensor | None = None):
         self.kind, self.dtype, self.shape, self.strides, self.name, self.constant = kind, dtype, shape, strides, name, constant
         self.symbolic: tuple[Any, ...] | None = None
+        self.unknown = False
 
     def like(self) -> Value:
         """A new value of the same type."""
@@ -133,13 +135,17 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Schema:
-    """An ATen schema: `name` ("aten::add"), `overload` ("Tensor"), parameters and whether it writes into one of them."""
+    """An ATen schema: `name` ("aten::add"), `overload` ("Tensor"), parameters.
+
+    writes: the parameters that it writes into. aliases: those in whose memory a result may lie without being written.
+    """
 
     name: str
     overload: str
     parameters: tuple[Parameter, ...]
     returns: tuple[str, ...]
     writes: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
 
     def defaults(self) -> dict[str, Any]:
         """The arguments that may be left out, with their values."""

@@ -33,7 +33,8 @@ class Maker:
     def cast(self, value: Value, dtype: torch.dtype | None, output: Value | None = None) -> Value:
         """`value` in another dtype."""
         output = output or Value("tensor", dtype, value.shape, value.strides)
-        self.append("aten::to", "dtype", {"self": value, "dtype": dtype, "non_blocking": False, "copy": False, "memory_format": None}, [output])
+        args = {"self": value, "dtype": dtype, "non_blocking": False, "copy": False, "memory_format": None}
+        self.append("aten::to", "dtype", args, [output])
         return output
 
     def reshape_as(self, value: Value, other: Value) -> Value:

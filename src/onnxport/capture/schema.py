@@ -27,14 +27,15 @@ def parse(text: str) -> Schema:
 
 def convert(parsed: Any) -> Schema:
     """A `torch._C.FunctionSchema` as ours."""
-    parameters, writes = [], []
+    parameters = []
+    marked: dict[bool, list[str]] = {True: [], False: []}
     for argument in parsed.arguments:
         has_default = argument.has_default_value()
         parameters.append(Parameter(argument.name, str(argument.real_type), argument.default_value if has_default else None, has_default))
-        if argument.alias_info is not None and argument.alias_info.is_write:
-            writes.append(argument.name)
+        if argument.alias_info is not None:
+            marked[argument.alias_info.is_write].append(argument.name)
     returns = tuple(str(r.type) for r in parsed.returns)
-    return Schema(parsed.name, parsed.overload_name, tuple(parameters), returns, tuple(writes))
+    return Schema(parsed.name, parsed.overload_name, tuple(parameters), returns, tuple(marked[True]), tuple(marked[False]))
 
 
 def normalise(parameter: Parameter, arg: Any) -> Any:

@@ -1,80 +1,43 @@
-"""Rewrites a graph so that no node writes in place and no two values share memory.
-
-Every tensor that may be written, or that looks at one, has a *place*: a storage and the chain of views that leads to
-it. A write gives the place a new value; the storage remembers which place holds its newest content. Only when another
-place of that storage is read is the content put back through the views, and only the places that are read are made
-anew from it.
-"""
+"""Rewrites a graph so that no node writes in place and no two values share memory."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 from onnxport import errors
-from onnxport.aten.graph import Arg, Block, Graph, Mutation, Node, Value, replaced
+from onnxport.aten.graph import Arg, Block, Graph, Mutation, Node, Value, replaced, values_in
 from onnxport.aten.make import Maker
-from onnxport.aten.passes import views, writes
+from onnxport.aten.passes import statistics, views, writes
+from onnxport.aten.passes.places import PIECES, Memory, Place
 from onnxport.aten.passes.prune import prune
 from onnxport.aten.source import where
+
+# These look at nothing but the sizes of their tensors.
+_SIZES_ONLY = frozenset({
+    "aten::size", "aten::sym_size", "aten::dim", "aten::numel", "prim::shape", "aten::zeros_like", "aten::ones_like", "aten::empty_like",
+    "aten::full_like", "aten::rand_like", "aten::randn_like", "aten::new_empty", "aten::new_zeros", "aten::new_ones", "aten::new_full",
+})
 
 
 def functionalise(graph: Graph) -> None:
     """Replaces in-place operators by functional ones and views of written tensors by values; fills `graph.mutated`.
 
-    Linear in the number of nodes. Raises `UnsupportedError` for a write that has no functional form.
+    Linear in the number of nodes; a graph without writes is left alone. Raises `UnsupportedError` for a write that has
+    no functional form.
     """
-    if any_write(graph.block):
+    if graph.rebound or any_write(graph.block):
         _Functionaliser(graph).run()
         prune(graph)
 
 
 def any_write(block: Block) -> bool:
     """Whether some node writes into a tensor."""
-    return any(is_write(node) or any(any_write(inner) for inner in node.blocks) for node in block.nodes)
+    return any(is_write(node) or statistics.updates(node) or any(any_write(inner) for inner in node.blocks) for node in block.nodes)
 
 
 def is_write(node: Node) -> bool:
-    """Whether a node writes into one of its arguments."""
+    """Whether a node says that it writes into one of its arguments."""
     return node.schema is not None and bool(node.schema.writes)
-
-
-class _Storage:
-    """One piece of memory. version: counts writes; clean: the version that `root` holds; dirty: the place that holds a newer one."""
-
-    __slots__ = ("clean", "dirty", "root", "version", "writer")
-
-    def __init__(self, root: Value):
-        self.root = _Place(self, None, None, root)
-        self.version = self.clean = 0
-        self.dirty: _Place | None = None
-        self.writer: Node | None = None
-
-
-class _Place:
-    """A way to look at a storage. node: the view that leads here from `parent`; value: the content at `version`.
-
-    pieces: of a list's unpacked parts, all of them, this one among them.
-    """
-
-    __slots__ = ("children", "index", "node", "parent", "pieces", "storage", "value", "version")
-
-    def __init__(self, storage: _Storage, parent: _Place | None, node: Node | None, value: Value, version: int = 0):
-        self.storage, self.parent, self.node, self.value, self.version = storage, parent, node, value, version
-        self.children: dict[Any, _Place] = {}
-        self.pieces: list[_Place] | None = None
-        self.index = 0
-
-    def holder(self) -> _Place | None:
-        """The tensor that this place is a part of (a piece of a list is part of what was split)."""
-        parent = self.parent
-        return parent.parent if self.pieces is not None and parent is not None else parent
-
-    def within(self, other: _Place) -> bool:
-        """Whether this place is `other` or looks at a part of it through views."""
-        place: _Place | None = self
-        while place is not None and place is not other:
-            place = place.parent
-        return place is other
 
 
 class _Functionaliser:
@@ -83,144 +46,45 @@ class _Functionaliser:
     def __init__(self, graph: Graph):
         self.graph = graph
         self.make = Maker()
-        self.places: dict[Value, _Place] = {}
-        self.kept: dict[Value, _Storage] = {}
+        self.memory = Memory(self.make)
+        self.memory.block = graph.block
+        self.renamed: dict[Value, Value] = {}
 
     def run(self) -> None:
         """Rewrites the block, then brings outputs up to date and names what was written and is not returned."""
-        graph = self.graph
-        for value in [*graph.inputs, *graph.weights.values()]:
-            self.kept[value] = self.place(value).storage
+        graph, memory = self.graph, self.memory
+        kept = self.keep()
         nodes, graph.block.nodes = graph.block.nodes, self.make.nodes
         for node in nodes:
             self.node(node)
-        graph.outputs = [self.current(output) for output in graph.outputs]
-        graph.block.outputs = [self.current(output) for output in graph.block.outputs]
-        self.mutations()
+        graph.outputs = [memory.current(output) for output in graph.outputs]
+        graph.block.outputs = [memory.current(output) for output in graph.block.outputs]
+        self.mutations(kept)
+        for read in graph.reads:
+            if read.value is not None:
+                read.value = self.renamed.get(read.value, read.value)
 
-    def mutations(self) -> None:
-        """Lists inputs and weights whose content changed and whose new value is no output."""
+    # --- what outlives the program -------------------------------------------------------------------------------------------
+
+    def keep(self) -> list[tuple[str, str, Value, Place]]:
+        """(name, kind, value, place) of inputs, weights and attributes."""
+        graph, place = self.graph, self.memory.place
+        found = [(name, "input", value, place(value)) for name, value in zip(graph.input_names, graph.inputs, strict=True)]
+        for name, value in graph.weights.items():
+            found.append((name, "parameter" if name in graph.parameters else "buffer", value, place(value)))
+        return [*found, *((name, "attribute", value, place(value)) for name, value in graph.attributes.items())]
+
+    def mutations(self, kept: list[tuple[str, str, Value, Place]]) -> None:
+        """Lists what was written, or assigned, and whose new value is no output."""
         graph = self.graph
-        returned = {id(output) for output in graph.outputs if isinstance(output, Value)}
-        named = [*zip(graph.input_names, graph.inputs, strict=True), *graph.weights.items()]
-        for name, value in named:
-            storage = self.kept[value]
-            if storage.version:
-                new = self.read(storage.root)
-                kind = "input" if name not in graph.weights or graph.weights[name] is not value else \
-                    "parameter" if name in graph.parameters else "buffer"
-                if id(new) not in returned and new is not value:
-                    graph.mutated.append(Mutation(name, kind, new))
-
-    # --- values and places ---------------------------------------------------------------------------------------------------
-
-    def place(self, value: Value) -> _Place:
-        """Where a value lies; one that is not known yet has a storage of its own."""
-        found = self.places.get(value)
-        if found is None:
-            found = self.places[value] = _Storage(value).root
-        return found
-
-    def current(self, arg: Arg) -> Arg:
-        """An argument with every value in it brought up to date."""
-        return replaced(arg, self._newest)
-
-    def _newest(self, value: Value) -> Value:
-        place = self.places.get(value)
-        return value if place is None else self.read(place)
-
-    def _any_version(self, value: Value) -> Value:
-        """A value of the right sizes, whatever its content."""
-        place = self.places.get(value)
-        return value if place is None else place.value
-
-    def read(self, place: _Place) -> Value:
-        """The newest content of a place, made from its parents where it is out of date."""
-        storage = place.storage
-        if place.version != storage.version:
-            if storage.dirty is not None and not place.within(storage.dirty):
-                self.flush(storage)
-            self.bring(place, storage.version)
-        return place.value
-
-    def bring(self, place: _Place, version: int) -> None:
-        """Makes a place's value of `version` from the nearest parent that has it."""
-        path = []
-        while place.version != version:
-            path.append(place)
-            assert place.parent is not None  # the root is at the clean version, and a dirty place at the newest
-            place = place.parent
-        for step in reversed(path):
-            self.replay(step, version)
-
-    def replay(self, place: _Place, version: int) -> None:
-        """Makes the value of one place from its parent's."""
-        node, parent = place.node, place.parent
-        assert node is not None and parent is not None
-        origin, self.make.origin = self.make.origin, node
-        args = {**node.args, views.source_name(node): parent.value}
-        pieces = place.pieces or [place]
-        outputs = [piece.value.like() for piece in pieces]
-        self.make.append(node.op, node.overload, args, outputs).schema = node.schema
-        for piece, output in zip(pieces, outputs, strict=True):
-            if piece.version < version:
-                piece.value, piece.version = output, version
-        self.make.origin = origin
-
-    def flush(self, storage: _Storage) -> None:
-        """Puts the newest content back into the whole storage."""
-        dirty = storage.dirty
-        assert dirty is not None
-        origin, self.make.origin = self.make.origin, storage.writer or self.make.origin
-        self.put_back(dirty, storage.root, storage.clean)
-        storage.clean, storage.dirty = storage.version, None
-        self.make.origin = origin
-
-    def put_back(self, place: _Place, top: _Place, version: int) -> None:
-        """Carries the content of `place` up to `top`, whose content and what lies between is of `version` so far."""
-        chain = [place]
-        while chain[-1] is not top:
-            holder = chain[-1].holder()
-            assert holder is not None
-            chain.append(holder)
-        if len(chain) > 1:
-            self.bring(chain[1], version)
-        newest = place.storage.version
-        for child, parent in zip(chain, chain[1:], strict=False):
-            parent.value, parent.version = self.put_step(child, parent), newest
-
-    def put_step(self, child: _Place, parent: _Place) -> Value:
-        """The content of `parent` with that of `child` in it."""
-        node = child.node
-        assert node is not None
-        if child.pieces is None:
-            return views.put_back(self.make, node, parent.value, child.value)
-        list_node = child.parent.node if child.parent is not None else None
-        assert list_node is not None
-        return views.PUT_PIECE[list_node.op](self.make, list_node, child.index, parent.value, child.value)
-
-    def write(self, place: _Place, value: Value, writer: Node) -> None:
-        """Gives a place a new content."""
-        storage, before = place.storage, place.storage.version
-        dirty = storage.dirty
-        inside = dirty is not None and dirty is not place and place.within(dirty)
-        if dirty is not None and not inside and not dirty.within(place):
-            self.flush(storage)
-        if inside:
-            assert dirty is not None
-            holder = place.holder()
-            assert holder is not None
-            self.bring(holder, before)
-        storage.version += 1
-        storage.writer = writer
-        place.value, place.version = value, storage.version
-        if inside:
-            assert dirty is not None
-            self.put_back(place, dirty, before)
-        elif place is storage.root:
-            storage.dirty, storage.clean = None, storage.version
-        else:
-            storage.dirty = place
+        returned = {id(output) for output in values_in(graph.outputs)}
+        shared = _shared(kept) if any(place.storage.version for *_, place in kept) else {}
+        for name, kind, value, place in kept:
+            new = self.memory.current(graph.rebound[name]) if name in graph.rebound else self.memory.read(place)
+            if place.storage.version and name in shared:
+                raise errors.UnsupportedError(f"the model writes into {kind} {name!r}, which shares its memory with {shared[name]!r}")
+            if new is not value and id(new) not in returned:
+                graph.mutated.append(Mutation(name, kind, new))
 
     # --- nodes ---------------------------------------------------------------------------------------------------------------
 
@@ -228,82 +92,187 @@ class _Functionaliser:
         """Rewrites one node."""
         self.make.origin = node
         if is_write(node):
-            self.in_place(node)
+            self.writing(node)
         elif views.is_view(node):
             self.view(node)
         elif node.op == "prim::ListUnpack" and isinstance(node.args["self"], Value):
             self.unpack(node)
+        elif node.blocks:
+            self.nested(node)
         else:
-            change = self._any_version if node.op in _SIZES_ONLY else self._newest
-            node.args = {name: replaced(arg, change) for name, arg in node.args.items()}
-            self.make.nodes.append(node)
+            self.plain(node)
+        if self.memory.defined is not None:
+            self.memory.defined.update(node.outputs)
+
+    def plain(self, node: Node) -> None:
+        """A node that writes nothing its schema tells of."""
+        memory = self.memory
+        change = memory.any_version if node.op in _SIZES_ONLY else memory.newest
+        before = dict(node.args)
+        node.args = {name: replaced(arg, change) for name, arg in node.args.items()}
+        self.make.nodes.append(node)
+        if statistics.updates(node):
+            self.statistics(node, before)
+        elif node.schema is not None and node.schema.aliases:
+            # A view that views.py does not know: it can be made anew, but not be written through.
+            source = before.get(node.schema.aliases[0])
+            if isinstance(source, Value) and len(node.outputs) == 1 and node.schema.aliases[0] == "self":
+                memory.look(source, node, node.outputs, views.key(node))
 
     def view(self, node: Node) -> None:
         """A node that gives a view: its output lies where its source does."""
-        name = views.source_name(node)
-        source, output = node.args[name], node.outputs[0]
-        node.args = {key: replaced(arg, self._newest if key == name else self._any_version) for key, arg in node.args.items()}
+        memory, name = self.memory, views.source_name(node)
+        source = node.args[name]
+        node.args = {key: replaced(arg, memory.newest if key == name else memory.any_version) for key, arg in node.args.items()}
         self.make.nodes.append(node)
-        if not isinstance(source, Value) or not views.shares(node, source):
-            return
-        parent = self.place(source)
-        key = _key(node, name)
-        known = parent.children.get(key)
-        if known is None:
-            known = parent.children[key] = _Place(parent.storage, parent, node, output, parent.storage.version)
-        elif known.version != known.storage.version:
-            known.value, known.version = output, known.storage.version
-        self.places[output] = known
+        if isinstance(source, Value) and views.shares(node, source):
+            memory.look(source, node, node.outputs, views.key(node))
 
     def unpack(self, node: Node) -> None:
         """The pieces of a list of views."""
-        parent = self.places.get(node.args["self"])
-        node.args = {"self": self._newest(node.args["self"])}
+        source = node.args["self"]
+        node.args = {"self": self.memory.newest(source)}
         self.make.nodes.append(node)
-        if parent is None:
-            return
-        known = parent.children.get("pieces")
-        if known is None:
-            pieces = [_Place(parent.storage, parent, node, output, parent.storage.version) for output in node.outputs]
-            for index, piece in enumerate(pieces):
-                piece.pieces, piece.index = pieces, index
-            known = parent.children["pieces"] = pieces[0]
-        assert known.pieces is not None
-        for piece, output in zip(known.pieces, node.outputs, strict=True):
-            if piece.version != piece.storage.version:
-                piece.value, piece.version = output, piece.storage.version
-            self.places[output] = piece
+        if source in self.memory.places and node.outputs:
+            self.memory.look(source, node, node.outputs, PIECES)
+
+    def nested(self, node: Node) -> None:
+        """A node with blocks. What they read from outside is brought up to date before; writes to it are refused."""
+        memory = self.memory
+        for value in _free(node):
+            memory.newest(value)
+        node.args = {name: memory.current(arg) for name, arg in node.args.items()}
+        outer = self.make.nodes, memory.block, memory.defined, memory.undo
+        carried = [value for value in node.inputs() if value.kind == "tensor"] if node.op == "prim::Loop" else []
+        for block in node.blocks:
+            nodes, block.nodes = block.nodes, []
+            self.make.nodes, memory.block, memory.defined, memory.undo = block.nodes, block, set(), []
+            for inner in nodes:
+                self.node(inner)
+            carried += [v for v in values_in(block.outputs) if v in memory.places and memory.places[v].storage.block is not block]
+            block.outputs = [memory.current(output) for output in block.outputs]
+            for forget in reversed(memory.undo):
+                forget()
+            self.make.nodes, memory.block, memory.defined, memory.undo = outer
+        self.make.nodes.append(node)
+        self.entangle(node, carried)
+
+    def entangle(self, node: Node, carried: list[Value]) -> None:
+        """Results that may be tensors from outside: neither may be written while the other is in use."""
+        for output in node.outputs:
+            if output.kind == "tensor" and carried:
+                self.memory.look(carried[0], node, [output], (id(node), id(output)))
+
+    # --- writes --------------------------------------------------------------------------------------------------------------
+
+    def writing(self, node: Node) -> None:
+        """A node that says that it writes."""
+        if node.op.startswith("aten::_foreach_") and isinstance(node.args["self"], (list, tuple)):
+            for single in writes.each(node):
+                self.writing(single)
+        elif node.op == "aten::set_data":
+            self.memory.places[node.args["self"]] = self.memory.place(node.args["new_data"])
+        elif node.op in writes.METADATA:
+            node.op = node.op.removesuffix("_")
+            source, node.schema = node.args["self"], None
+            self.view(node)
+            self.memory.places[source] = self.memory.place(node.outputs[0])
+        elif node.op in writes.NOTHING:
+            self.becomes(node.outputs[0], self.memory.place(node.args["self"]))
+        elif statistics.updates(node):
+            node.op, node.overload = writes.functional_name(node)
+            node.schema = None
+            self.plain(node)
+        else:
+            writes.check(node)
+            assert node.schema is not None
+            (self.in_place if node.schema.writes == ("self",) else self.into)(node)
+
+    def becomes(self, output: Value, place: Place) -> None:
+        """`output` is another name for a place."""
+        self.memory.places[output] = place
+        if place.value is not output:
+            self.renamed[output] = place.value
 
     def in_place(self, node: Node) -> None:
-        """A node that writes."""
-        if node.op in writes.REFUSED:
-            raise errors.UnsupportedError(f"{node.op} cannot be exported: {writes.REFUSED[node.op]}\n  at {where(node.source)}")
-        place = self.place(node.args["self"])
-        change = self._any_version if node.op in writes.OVERWRITES else self._newest
-        node.args = {name: replaced(arg, change if name == "self" else self._newest) for name, arg in node.args.items()}
+        """A node that writes into `self`."""
+        memory = self.memory
+        target = node.args["self"]
+        place = memory.place(target)
+        self.guard(target, place, node)
+        change = memory.any_version if node.op in writes.OVERWRITES else memory.newest
+        node.args = {name: replaced(arg, change if name == "self" else memory.newest) for name, arg in node.args.items()}
         special = _SPECIAL.get(node.op)
         value = special(self, node, place) if special else self.functional(node)
-        self.places[node.outputs[0]] = place
         if value is not None:
-            self.write(place, value, node)
+            memory.write(place, value, node)
+        for output in node.outputs:
+            self.becomes(output, place)
+
+    def guard(self, target: Value, place: Place, node: Node) -> None:
+        """Refuses to write into a constant whose old content nobody knows."""
+        if place.storage.root.value in self.graph.touched:
+            raise errors.UnsupportedError(
+                f"{node.op} writes into a tensor that the model has not computed, and that is no input, parameter, buffer or attribute; "
+                f"clone it before it is written, or register it as a buffer\n  at {where(node.source)}, module {node.scope or '?'}")
 
     def functional(self, node: Node) -> Value:
         """The operator without its write; the result in the dtype of what was written."""
         current, output = node.args["self"], node.outputs[0]
         dtype = writes.natural_dtype(node, current)
         op, overload = writes.functional_name(node)
+        args = writes.functional_args(node, current)
         if dtype == current.dtype:
-            self.make.append(op, overload, node.args, [output])
+            self.make.append(op, overload, args, [output])
             return output
-        result = self.make.emit(op, overload, Value("tensor", dtype, current.shape, current.strides), **node.args)
+        result = self.make.emit(op, overload, Value("tensor", dtype, current.shape, current.strides), **args)
         return self.make.cast(result, current.dtype, output)
 
-    def copy(self, node: Node, place: _Place) -> Value | None:
+    def into(self, node: Node) -> None:
+        """A node that writes into other arguments than `self`: `out=`."""
+        memory = self.memory
+        assert node.schema is not None
+        names = node.schema.writes
+        op, overload = writes.functional_name(node)
+        args = {name: memory.current(arg) for name, arg in node.args.items() if name not in names}
+        targets = [node.args[name] for name in names]
+        types = writes.out_types(op, overload, args, len(targets))
+        if types is None:
+            raise errors.UnsupportedError(f"{node.op} with {names[0]}= cannot be exported: use its result\n  at {where(node.source)}")
+        results = [Value("tensor", dtype, shape) for dtype, shape in types]
+        self.make.append(op, overload, args, results)
+        for target, result, output in zip(targets, results, node.outputs, strict=True):
+            place = memory.place(target)
+            self.guard(target, place, node)
+            if result.shape != place.value.shape and (place.parent is not None or place.children):
+                raise errors.UnsupportedError(
+                    f"{node.op} resizes the tensor given as {names[0]}=, which shares memory with others\n  at {where(node.source)}")
+            if result.dtype != place.value.dtype:
+                result = self.make.cast(result, place.value.dtype)
+            memory.write(place, result, node)
+            self.becomes(output, place)
+
+    def statistics(self, node: Node, before: dict[str, Arg]) -> None:
+        """Running statistics get new values; the node itself reads the old ones."""
+        places = [self.memory.place(before[name]) for name in ("running_mean", "running_var")]
+        for place, (_, new) in zip(places, list(statistics.written(self.make, node)), strict=True):
+            self.memory.write(place, new, node)
+
+    def copy(self, node: Node, place: Place) -> Value | None:
         """`copy_`: cast and broadcast. None where a place is copied onto itself, as `x[0] += 1` does in the end."""
-        source, current = node.args["src"], node.args["self"]
-        if place.version == place.storage.version and place.value is source:
+        source, current = node.args["src"] if "src" in node.args else node.args["other"], node.args["self"]
+        if place.newest and place.value is source:
             return None
-        return self.spread(source, current)
+        return self.spread(source, current) if isinstance(source, Value) else self.filled(source, current)
+
+    def fill(self, node: Node, place: Place) -> Value:
+        """`fill_` and `zero_`."""
+        return self.filled(node.args.get("value", 0), node.args["self"])
+
+    def filled(self, value: Arg, current: Value) -> Value:
+        """A full tensor with the sizes of `current`."""
+        number = writes.plain_number(value, current.dtype)
+        return self.spread(value, current) if number is None else writes.full_like(self.make, current, number)
 
     def spread(self, source: Value, current: Value) -> Value:
         """`source` in the dtype and sizes of `current`."""
@@ -313,31 +282,35 @@ class _Functionaliser:
             return source
         return self.make.emit("aten::expand_as", "", current, self=source, other=current)
 
-    def fill(self, node: Node, place: _Place) -> Value:
-        """`fill_` and `zero_`: a full tensor of the same sizes."""
-        current = node.args["self"]
-        value = node.args.get("value", 0)
-        number = writes.plain_number(value, current.dtype)
-        if number is None:
-            return self.spread(value, current)
-        return self.make.emit("aten::full_like", "", current, self=current, fill_value=number, dtype=current.dtype, layout=None,
-                              device=None, pin_memory=None, memory_format=None)
+    def fill_diagonal(self, node: Node, place: Place) -> Value:
+        """`fill_diagonal_`."""
+        return writes.fill_diagonal(self.make, node)
 
 
-_SPECIAL: dict[str, Any] = {
+_SPECIAL: dict[str, Callable[[_Functionaliser, Node, Place], Value | None]] = {
     "aten::copy_": _Functionaliser.copy, "aten::fill_": _Functionaliser.fill, "aten::zero_": _Functionaliser.fill,
+    "aten::fill_diagonal_": _Functionaliser.fill_diagonal,
 }
-# These look at nothing but the sizes of their tensors.
-_SIZES_ONLY = frozenset({
-    "aten::size", "aten::sym_size", "aten::dim", "aten::numel", "prim::shape", "aten::zeros_like", "aten::ones_like", "aten::empty_like",
-    "aten::rand_like", "aten::randn_like", "aten::new_empty", "aten::new_zeros", "aten::new_ones",
-})
 
 
-def _key(node: Node, source: str) -> Any:
-    """Equal for views that look at the same part of the same place."""
-    return (node.op, node.overload, *(_frozen(arg) for name, arg in node.args.items() if name != source))
+def _free(node: Node) -> set[Value]:
+    """All values that the blocks of a node mention."""
+    found: set[Value] = set()
+    for block in node.blocks:
+        found.update(values_in(block.outputs))
+        for inner in block.nodes:
+            found.update(inner.inputs())
+            found |= _free(inner)
+    return found
 
 
-def _frozen(arg: Arg) -> Any:
-    return tuple(_frozen(item) for item in arg) if isinstance(arg, (list, tuple)) else arg
+def _shared(kept: list[tuple[str, str, Value, Place]]) -> dict[str, str]:
+    """name -> another name, of weights and attributes that are different tensors over the same memory."""
+    first: dict[int, str] = {}
+    found: dict[str, str] = {}
+    for name, _, value, _ in kept:
+        if value.constant is not None and value.constant.layout.__str__() == "torch.strided" and value.constant.numel():
+            other = first.setdefault(value.constant.untyped_storage().data_ptr(), name)
+            if other != name:
+                found[name], found[other] = other, name
+    return found

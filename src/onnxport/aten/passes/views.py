@@ -12,11 +12,11 @@ import torch
 
 from onnxport import errors
 from onnxport.aten.graph import Arg, Node, Value
-from onnxport.aten.make import Maker
+from onnxport.aten.make import INT_MAX, Maker
 from onnxport.aten.source import where
 
 # Which argument a view looks at, where it is not `self`.
-_SOURCE = {"aten::dropout": "input", "aten::feature_dropout": "input", "aten::alpha_dropout": "input", "aten::feature_alpha_dropout": "input"}
+_SOURCE = {f"aten::{name}": "input" for name in ("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout")}
 
 PutBack = Callable[[Maker, Node, Value, Value], Value]
 
@@ -118,7 +118,9 @@ def _select(make: Maker, node: Node, parent: Value, child: Value) -> Value:
 
 
 def slice_scatter(make: Maker, parent: Value, child: Value, dim: Arg, start: Arg, end: Arg, step: Arg = 1) -> Value:
-    """`parent` with `child` in place of its slice."""
+    """`parent` with `child` in place of its slice. A slice that is all of it (`x[:, 0]` makes one) is no more than `child`."""
+    if start in (0, None) and end in (INT_MAX, None) and step == 1:
+        return child
     return make.emit("aten::slice_scatter", "", parent, self=parent, src=child, dim=dim, start=start, end=end, step=step)
 
 
@@ -138,12 +140,7 @@ def _narrow(make: Maker, node: Node, parent: Value, child: Value) -> Value:
 
 
 def _diagonal(make: Maker, node: Node, parent: Value, child: Value) -> Value:
-    args = {name: node.args[name] for name in ("offset", "dim1", "dim2")}
-    return make.emit("aten::diagonal_scatter", "", parent, self=parent, src=child, **args)
-
-
-def _linalg_diagonal(make: Maker, node: Node, parent: Value, child: Value) -> Value:
-    args = {name: node.args[name] for name in ("offset", "dim1", "dim2")}
+    args = {name: node.args[name] for name in ("offset", "dim1", "dim2")}  # those of linalg_diagonal too
     return make.emit("aten::diagonal_scatter", "", parent, self=parent, src=child, **args)
 
 
@@ -185,7 +182,7 @@ def _split(make: Maker, node: Node, index: int, parent: Value, child: Value) -> 
 
 
 def _split_with_sizes(make: Maker, node: Node, index: int, parent: Value, child: Value) -> Value:
-    sizes = node.args.get("split_sizes", node.args.get("split_size"))
+    sizes: list[Any] = node.args["split_sizes"] if "split_sizes" in node.args else node.args["split_size"]
     start: Any = 0
     for size in sizes[:index]:
         start = make.integer("add", start, size)
@@ -218,7 +215,7 @@ def _tensor_split(make: Maker, node: Node, index: int, parent: Value, child: Val
     places = args.get("indices")
     if isinstance(places, list):
         start = 0 if index == 0 else places[index - 1]
-        end = places[index] if index < len(places) else (1 << 63) - 1
+        end = places[index] if index < len(places) else INT_MAX
         return slice_scatter(make, parent, child, dim, start, end)
     sections = args.get("sections")
     if sections is None:
@@ -233,12 +230,12 @@ def _tensor_split(make: Maker, node: Node, index: int, parent: Value, child: Val
     return slice_scatter(make, parent, child, dim, edge(index), edge(index + 1))
 
 
-PUT_PIECE: dict[str, Callable[[Maker, Node, int, Value, Value], Value]] = {
+_PIECES: dict[str, Callable[[Maker, Node, int, Value, Value], Value]] = {
     "unbind": _unbind, "split": _split, "unsafe_split": _split, "split_with_sizes": _split_with_sizes,
     "unsafe_split_with_sizes": _split_with_sizes, "chunk": _chunk, "unsafe_chunk": _chunk, "tensor_split": _tensor_split,
     "hsplit": _tensor_split, "vsplit": _tensor_split, "dsplit": _tensor_split,
 }
-PUT_PIECE = {f"aten::{name}": put for name, put in PUT_PIECE.items()}
+_PIECES = {f"aten::{name}": put for name, put in _PIECES.items()}
 
 # operator -> (does it share memory?, the way back)
 _TABLE: dict[str, tuple[Callable[[Node, Value], bool], PutBack]] = {
@@ -253,11 +250,11 @@ _TABLE: dict[str, tuple[Callable[[Node, Value], bool], PutBack]] = {
     **dict.fromkeys(("transpose", "swapaxes", "swapdims"), (_always, _transpose)),
     **dict.fromkeys(("t", "mT", "mH", "adjoint", "matrix_H"), (_always, _matrix_transpose)),
     "numpy_T": (_always, _reverse), "permute": (_always, _permute), **dict.fromkeys(("movedim", "moveaxis"), (_always, _movedim)),
-    "select": (_always, _select), "slice": (_always, _slice), "narrow": (_always, _narrow), "diagonal": (_always, _diagonal),
-    "linalg_diagonal": (_always, _linalg_diagonal),
+    "select": (_always, _select), "slice": (_always, _slice), "narrow": (_always, _narrow),
+    **dict.fromkeys(("diagonal", "linalg_diagonal"), (_always, _diagonal)),
     **dict.fromkeys(("expand", "expand_as", "broadcast_to"), (_always, _expand)),
-    **dict.fromkeys(("unfold", "as_strided", "imag", "view_as_real", "view_as_complex", "_neg_view", "split_copy"), (_always, refuse)),
-    **{name[6:]: (_always, refuse) for name in PUT_PIECE},
+    **dict.fromkeys(("unfold", "as_strided", "imag", "view_as_real", "view_as_complex", "_neg_view"), (_always, refuse)),
+    **{name[6:]: (_always, refuse) for name in _PIECES},
 }
 _TABLE = {f"aten::{name}": row for name, row in _TABLE.items()}
 
@@ -278,3 +275,23 @@ def put_back(make: Maker, node: Node, parent: Value, child: Value) -> Value:
         return refuse(make, node, parent, child)
     entry = _TABLE.get(node.op)
     return (entry[1] if entry else refuse)(make, node, parent, child)
+
+
+def put_piece(make: Maker, node: Node, index: int, parent: Value, child: Value) -> Value:
+    """`parent` with the piece `index` of the list that `node` makes of it replaced by `child`."""
+    put = _PIECES.get(node.op)
+    return put(make, node, index, parent, child) if put else refuse(make, node, parent, child)
+
+
+# Results of these may share memory with what they got, but cannot be made a second time from it.
+ONCE = frozenset({"prim::If", "prim::Loop", "aten::meshgrid"})
+
+
+def key(node: Node) -> Any:
+    """Equal for views that look at the same part of the same place."""
+    name = source_name(node)
+    return (node.op, node.overload, *(_frozen(arg) for given, arg in node.args.items() if given != name))
+
+
+def _frozen(arg: Arg) -> Any:
+    return tuple(_frozen(item) for item in arg) if isinstance(arg, (list, tuple)) else arg

@@ -1,0 +1,235 @@
+"""Where tensors lie: storages, the views that look at them, and which of these hold the newest content.
+
+Every tensor that may be written, or that looks at one, has a `Place`: a storage and the chain of views that leads to it.
+A write gives the place a new value; the storage remembers which place holds its newest content. Only when another place of
+that storage is read is the content put back through the views, and only the places that are read are made anew from it.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+from onnxport import errors
+from onnxport.aten.graph import Arg, Block, Node, Value, replaced
+from onnxport.aten.make import Maker
+from onnxport.aten.passes import views
+from onnxport.aten.source import where
+
+
+class Storage:
+    """One piece of memory.
+
+    version: counts writes. clean: the version that `root` holds. dirty: the place that holds a newer one; what lies above it
+    is of the clean version then. block: where it was made (None: outside the block that is being rewritten).
+    """
+
+    __slots__ = ("block", "clean", "dirty", "root", "version", "writer")
+
+    def __init__(self, root: Value, block: Block | None):
+        self.root = Place(self, None, None, root)
+        self.version = self.clean = 0
+        self.dirty: Place | None = None
+        self.writer: Node | None = None
+        self.block = block
+
+
+class Place:
+    """A way to look at a storage. node: the view that leads here from `parent`; value: the content at `version`.
+
+    pieces: of a list's unpacked parts, all of them, this one among them.
+    """
+
+    __slots__ = ("children", "index", "node", "parent", "pieces", "storage", "value", "version")
+
+    def __init__(self, storage: Storage, parent: Place | None, node: Node | None, value: Value):
+        self.storage, self.parent, self.node, self.value = storage, parent, node, value
+        self.version = 0 if parent is None else storage.version
+        self.children: dict[Any, Place] = {}
+        self.pieces: list[Place] | None = None
+        self.index = 0
+
+    def holder(self) -> Place | None:
+        """The tensor that this place is a part of (a piece of a list is part of what was split)."""
+        parent = self.parent
+        return parent.parent if self.pieces is not None and parent is not None else parent
+
+    def within(self, other: Place) -> bool:
+        """Whether this place is `other` or looks at a part of it through views."""
+        place: Place | None = self
+        while place is not None and place is not other:
+            place = place.parent
+        return place is other
+
+    @property
+    def newest(self) -> bool:
+        """Whether the value is the newest content."""
+        return self.version == self.storage.version
+
+
+class Memory:
+    """The places of all values of a graph. Nodes that are needed to read or to put back go to `make`."""
+
+    def __init__(self, make: Maker):
+        self.make = make
+        self.places: dict[Value, Place] = {}
+        # Inside a block of an If or a Loop: that block, what it has computed so far, and how to forget what holds only in it.
+        self.block: Block | None = None
+        self.defined: set[Value] | None = None
+        self.undo: list[Callable[[], None]] = []
+
+    # --- reading -------------------------------------------------------------------------------------------------------------
+
+    def place(self, value: Value) -> Place:
+        """Where a value lies; one that is not known yet has a storage of its own."""
+        found = self.places.get(value)
+        if found is None:
+            inner = self.defined is None or value in self.defined
+            found = self.places[value] = Storage(value, self.block if inner else None).root
+        return found
+
+    def current(self, arg: Arg) -> Arg:
+        """An argument with every value in it brought up to date."""
+        return replaced(arg, self.newest)
+
+    def newest(self, value: Value) -> Value:
+        """The newest content of where a value lies."""
+        place = self.places.get(value)
+        return value if place is None else self.read(place)
+
+    def any_version(self, value: Value) -> Value:
+        """A value of the same sizes, whatever its content."""
+        place = self.places.get(value)
+        return value if place is None else place.value
+
+    def read(self, place: Place) -> Value:
+        """The newest content of a place, made from its parents where it is out of date."""
+        if not place.newest:
+            storage = place.storage
+            if storage.dirty is not None and not place.within(storage.dirty):
+                self.flush(storage)
+            self.bring(place, storage.version)
+        return place.value
+
+    def bring(self, place: Place, version: int) -> None:
+        """Makes a place's value of `version` from the nearest place above that has it."""
+        path = []
+        while place.version != version:
+            path.append(place)
+            assert place.parent is not None  # the root holds the clean version, a dirty place the newest
+            place = place.parent
+        for step in reversed(path):
+            self.replay(step, version)
+
+    def replay(self, place: Place, version: int) -> None:
+        """Makes the value of one place from that of its parent."""
+        node, parent = place.node, place.parent
+        assert node is not None
+        assert parent is not None
+        if node.op in views.ONCE:
+            raise errors.UnsupportedError(
+                f"the result of {node.op} (made at {where(node.source)}, module {node.scope or '?'}) may share memory with a tensor that "
+                f"is written in place at {where((place.storage.writer or node).source)}; clone it before it is written")
+        origin, self.make.origin = self.make.origin, node
+        pieces = place.pieces or [place]
+        outputs = [piece.value.like() for piece in pieces]
+        self.make.append(node.op, node.overload, {**node.args, views.source_name(node): parent.value}, outputs)
+        for piece, output in zip(pieces, outputs, strict=True):
+            if piece.version < version:
+                piece.value, piece.version = output, version
+        self.make.origin = origin
+
+    # --- writing -------------------------------------------------------------------------------------------------------------
+
+    def write(self, place: Place, value: Value, writer: Node) -> None:
+        """Gives a place a new content."""
+        storage, before = place.storage, place.storage.version
+        if storage.block is not self.block:
+            raise errors.UnsupportedError(
+                f"{writer.op} at {where(writer.source)} writes inside a branch or a loop into a tensor from outside; "
+                "compute a new tensor there and assign it to the variable")
+        dirty = storage.dirty
+        inside = dirty is not None and dirty is not place and place.within(dirty)
+        if dirty is not None and not inside and not dirty.within(place):
+            self.flush(storage)
+        if inside:
+            holder = place.holder()
+            assert holder is not None
+            self.bring(holder, before)
+        storage.version += 1
+        storage.writer = writer
+        place.value, place.version = value, storage.version
+        if inside:
+            assert dirty is not None
+            self.put_back(place, dirty, before)
+        elif place is storage.root:
+            storage.dirty, storage.clean = None, storage.version
+        else:
+            storage.dirty = place
+
+    def flush(self, storage: Storage) -> None:
+        """Puts the newest content back into the whole storage."""
+        dirty = storage.dirty
+        assert dirty is not None
+        origin, self.make.origin = self.make.origin, storage.writer or self.make.origin
+        self.put_back(dirty, storage.root, storage.clean)
+        storage.clean, storage.dirty = storage.version, None
+        self.make.origin = origin
+
+    def put_back(self, place: Place, top: Place, version: int) -> None:
+        """Carries the content of `place` up to `top`, whose content and that of what lies between is of `version` so far."""
+        chain = [place]
+        while chain[-1] is not top:
+            holder = chain[-1].holder()
+            assert holder is not None
+            chain.append(holder)
+        if len(chain) > 1:
+            self.bring(chain[1], version)
+        newest = place.storage.version
+        for child, parent in itertools.pairwise(chain):
+            parent.value, parent.version = self.put_step(child, parent), newest
+
+    def put_step(self, child: Place, parent: Place) -> Value:
+        """The content of `parent` with that of `child` in it."""
+        node = child.node
+        assert node is not None
+        if child.pieces is None:
+            return views.put_back(self.make, node, parent.value, child.value)
+        split = child.parent.node if child.parent is not None else None
+        assert split is not None
+        return views.put_piece(self.make, split, child.index, parent.value, child.value)
+
+    # --- views ---------------------------------------------------------------------------------------------------------------
+
+    def look(self, source: Value, node: Node, outputs: list[Value], key: Any) -> None:
+        """`node` has just given views of where `source` lies (several: the pieces of a list). Equal views share one place."""
+        parent = self.place(source)
+        known = parent.children.get(key)
+        if known is None:
+            made = [Place(parent.storage, parent, node, output) for output in outputs]
+            known = parent.children[key] = made[0]
+            if key == PIECES:
+                for index, piece in enumerate(made):
+                    piece.pieces, piece.index = made, index
+            if self.defined is not None:
+                self.undo.append(functools.partial(parent.children.__delitem__, key))
+        for place, output in zip(known.pieces or [known], outputs, strict=True):
+            if not place.newest:
+                if self.defined is not None:
+                    self.undo.append(_restorer(place))
+                place.value, place.version = output, place.storage.version
+            self.places[output] = place
+
+
+PIECES = "pieces"
+
+
+def _restorer(place: Place) -> Callable[[], None]:
+    value, version = place.value, place.version
+
+    def restore() -> None:
+        place.value, place.version = value, version
+
+    return restore
