@@ -7,6 +7,7 @@ plain `int`, so ``Size = int | Dim`` is the type to work with. No sympy here: th
 
 from __future__ import annotations
 
+import ast
 import functools
 import math
 from collections.abc import Callable, Iterable, Mapping
@@ -500,3 +501,34 @@ def substitute(size: Size, known: Mapping[str, Size]) -> Size:
 
 
 _FUNCTIONS: dict[str, Callable[[Size, Size], Size]] = {"max": maximum, "min": minimum, "//": floordiv, "%": mod}
+
+
+def parse(text: str) -> Size:
+    """A size from its text: numbers, names, + - * // %, and max, min, FloorDiv, Mod (as sympy prints them)."""
+    return _parsed(ast.parse(text.strip(), mode="eval").body)
+
+
+_CALLS = {"max": maximum, "Max": maximum, "min": minimum, "Min": minimum, "FloorDiv": floordiv, "Mod": mod, "PythonMod": mod,
+          "CleanDiv": floordiv, "CeilDiv": ceildiv, "CeilToInt": lambda a: a, "IntTrueDiv": floordiv}
+_OPERATORS = {ast.Add: _add, ast.Sub: lambda a, b: _add(a, _mul(b, -1)), ast.Mult: _mul, ast.FloorDiv: floordiv, ast.Mod: mod}
+
+
+def _parsed(node: ast.AST) -> Size:
+    if isinstance(node, ast.Constant) and isinstance(node.value, int):
+        return node.value
+    if isinstance(node, ast.Name):
+        return symbol(node.id)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return _mul(_parsed(node.operand), -1)
+    if isinstance(node, ast.BinOp):
+        if isinstance(node.op, ast.Pow) and isinstance(node.right, ast.Constant) and isinstance(node.right.value, int):
+            return product([_parsed(node.left)] * node.right.value)
+        rule = _OPERATORS.get(type(node.op))
+        if rule is not None:
+            return rule(_parsed(node.left), _parsed(node.right))
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _CALLS:
+        args = [_parsed(a) for a in node.args]
+        if len(args) > 2 and node.func.id.lower() in ("max", "min"):
+            return functools.reduce(_CALLS[node.func.id], args)
+        return _CALLS[node.func.id](*args)
+    raise ValueError(f"the size {ast.unparse(node)!r} cannot be read")
