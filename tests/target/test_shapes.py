@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import functools
+import random
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from onnxport.target import dims, shape_rules_control, shape_rules_elementwise, shape_rules_reduction, shapes
+from onnxport import errors
+from onnxport.target import (
+    dims,
+    shape_helpers,
+    shape_rules_control,
+    shape_rules_elementwise,
+    shape_rules_movement,
+    shape_rules_reduction,
+    shapes,
+)
 from onnxport.target.dims import Dim
-from onnxport.target.value import DataType
+from onnxport.target.value import DataType, Value
 from tests.target.shape_cases import (
     EMPTY,
     I8,
@@ -20,6 +32,7 @@ from tests.target.shape_cases import (
     SIZES,
     U8,
     B,
+    Case,
     F,
     T,
     case,
@@ -119,19 +132,22 @@ MOVEMENT = [
     case("Reshape", T(n, 0, h), const([0, 0, 5]), allowzero=1),
     case("Reshape", T(n, h), hidden(h, n), unknown=2),
     case("Reshape", T(1), const(np.zeros(0))),
+    case("Reshape", T(n, h - 3), sizes(h - 3, n)),
+    case("Reshape", T(n, 4, h), sizes(4, 0, 0), unknown=0, sizes=[{"n": 4, "h": 3}]),
     *(case("Flatten", T(n, h, 4), axis=a) for a in (-1, 0, 1, 3)),
     case("Flatten", T(n, h, 4)),
     case("Transpose", T(n, h, 4)),
     case("Transpose", T(n, h, 4), perm=[1, 0, 2]),
     case("Squeeze", T(1, n, 1, h), const([0, -2])),
     case("Squeeze", T(1, 3, 1)),
+    case("Squeeze", T(1, n + 2, 1)),
     case("Squeeze", T(1, n), rankless=1, sizes=SIZES),
     case("Squeeze", T(1, n, 1), hidden(0, 2), unknown=1),
     case("Unsqueeze", T(n, h), const([0, -1])),
     case("Unsqueeze", T(n, h), const([3, 1])),
     case("Unsqueeze", T(n, h), hidden(0), unknown=3),
-    case("DepthToSpace", T(n, 12, h, w), blocksize=2),
-    case("SpaceToDepth", T(n, 3, h * 2, w * 2), blocksize=2),
+    case("DepthToSpace", T(n, 18, h, w), blocksize=3),
+    case("SpaceToDepth", T(n, 3, h * 3, w * 3), blocksize=3),
     # Slice: starts, ends, axes, steps
     case("Slice", T(n, h), const([1]), const([5]), const([1])),
     case("Slice", T(n, h), const([1]), const([FAR]), const([1])),
@@ -153,6 +169,10 @@ MOVEMENT = [
     case("Slice", T(n, h), const([0]), sizes(h // 2), const([1])),
     case("Slice", T(n, h), const([0]), sizes(w), const([1])),
     case("Slice", T(n, h), sizes(w - 1), const([FAR]), const([1]), unknown=1),
+    *(case("Slice", T(n, h), sizes(*a), sizes(*b), const([1]), sizes=[{"n": 2, "h": x} for x in (0, 1, 2, 3, 7)])
+      for a, b in (((0,), (h - 1,)), ((h - 2,), (h,)), ((h - 2,), (h - 1,)), ((h - 1,), (FAR,)), ((-1,), (h - 2,)))),
+    case("Slice", T(n, h), sizes(h - 3), const([FAR]), const([1]), unknown=1, sizes=[{"n": 2, "h": x} for x in (0, 1, 2, 3, 7)]),
+    case("Slice", T(n, h), sizes(h - 1), const([-(2**63)]), const([1]), const([-1]), unknown=1),
     case("Slice", T(n, h), sizes(k), const([-1]), const([1])),
     case("Slice", T(n, h), sizes(k * -1), const([FAR]), const([1])),
     case("Slice", T(n, h), hidden(1), const([3]), const([1]), unknown=1),
@@ -176,13 +196,16 @@ MOVEMENT = [
     case("Concat", T(n, h), T(n, w), axis=1),
     case("Concat", T(n, h), T(n, 3), axis=-1),
     case("Concat", T(k, h), T(3, h), axis=0),
+    case("Concat", T(n, h), T(3, w), T(n, 2), axis=1, sizes=[{"n": 3, "h": 2, "w": 5}]),
     case("Split", T(n, h), sizes(2, h - 2), outputs=2, axis=1),
+    case("Split", T(h, 3), sizes(4, h - 4), outputs=2),
     case("Split", T(n, h * 2), outputs=2, axis=-1, num_outputs=2),
     case("Split", T(n, h), outputs=3, axis=1, num_outputs=3),
     case("Split", T(n, h), hidden(2, h - 2), outputs=2, axis=1, unknown=2),
     case("Expand", T(n, 1), sizes(n, h)),
     case("Expand", T(n, 1), sizes(w, 1, h)),
     case("Expand", T(h), const([3, 1])),
+    case("Expand", T(1), sizes(h - 4)),
     case("Expand", T(1), hidden(h, w), unknown=2),
     case("Expand", T(n, 4), hidden(h, n, 1), unknown=2),
     case("Tile", T(n, h), sizes(2, w)),
@@ -204,6 +227,8 @@ MOVEMENT = [
     case("Range", size(2), size(h * 2), size(3)),
     case("Range", size(5), size(h), size(2)),
     case("Range", size(h), const(-1), const(-1)),
+    case("Range", size(9), size(h), const(-2)),
+    case("Range", const(0.5, F), const(0.1, F), const(0.9, F)),
     case("Range", const(0.5, F), const(7.2, F), const(0.9, F)),
     case("Range", const(7, I32), const(2, I32), const(-2, I32)),
     case("Range", hidden(0, scalar=True), size(h), size(1), unknown=1),
@@ -213,6 +238,7 @@ MOVEMENT = [
     case("RandomNormal", shape=[2, 3]),
     case("RandomUniform", shape=[2, 3], dtype=DataType.DOUBLE),
     case("Multinomial", T(n, h), sample_size=4),
+    case("Multinomial", T(n, h)),
     case("Multinomial", T(n, h), sample_size=4, dtype=DataType.INT64),
 ]
 
@@ -243,6 +269,10 @@ REDUCTION = [
         ("i,j->ij", (T(n), T(h))),
         ("bii->bi", (T(n, 4, 4),)),
         ("ij->", (T(n, h),)),
+        ("...ij,...jk", (T(n, h, 4), T(n, 4, w))),
+        ("ij,ij->ij", (T(n, 1), T(1, h))),
+        ("ij,ij->ji", (T(1, h), T(n, 1))),
+        ("bij,ikj->bk", (T(n, h, 4), T(h, 3, 4))),
     )),
     case("BatchNormalization", IMAGE, T(6), T(6), T(6), T(6)),
     case("BatchNormalization", IMAGE, T(6), T(6), T(6), T(6), outputs=3, training_mode=1),
@@ -260,9 +290,11 @@ REDUCTION = [
          q_num_heads=4, kv_num_heads=2),
     case("LinearAttention", T(n, h, 32), T(n, h, 16), T(n, h, 12), opset=27, outputs=2, q_num_heads=4, kv_num_heads=2,
          update_rule="linear", reference=True),
+    case("LinearAttention", T(n, h, 32), T(n, h, 16), T(n, h, 12), T(n, 2, 8, 6), opset=27, outputs=2, q_num_heads=4, kv_num_heads=2,
+         update_rule="linear", reference=True),
 ]
 
-CONV = T(4, 3, 3, 2)
+CONV, TRANSPOSED = T(4, 3, 3, 2), T(4, 5, 3, 2)
 SPATIAL = [
     case("Conv", T(n, 3, h, w), CONV),
     case("Conv", T(n, 3, h, w), CONV, strides=[2, 3], pads=[1, 0, 2, 1], dilations=[2, 1]),
@@ -275,12 +307,12 @@ SPATIAL = [
     case("QLinearConv", T(n, 3, h, w, dtype=U8), const(0.1, F), const(0, U8), T(4, 3, 3, 2, dtype=U8), const(0.1, F), const(0, U8),
          const(0.1, F), const(0, U8)),
     case("DeformConv", T(n, 3, h, w), T(4, 3, 2, 2), T(n, 8, h - 1, w - 1)),
-    case("ConvTranspose", T(n, 4, h, w), CONV),
-    case("ConvTranspose", T(n, 4, h, w), CONV, strides=[2, 3], pads=[1, 0, 2, 1], dilations=[2, 1], output_padding=[1, 0]),
-    case("ConvTranspose", T(n, 4, h, w), CONV, strides=[2, 3], auto_pad="SAME_UPPER"),
-    case("ConvTranspose", T(n, 4, h, w), CONV, strides=[2, 3], auto_pad="SAME_LOWER", output_padding=[1, 1]),
-    case("ConvTranspose", T(n, 4, h, w), CONV, strides=[2, 3], auto_pad="VALID"),
-    case("ConvTranspose", T(n, 4, 7, 8), CONV, strides=[2, 3], output_shape=[14, 22]),
+    case("ConvTranspose", T(n, 4, h, w), TRANSPOSED),
+    case("ConvTranspose", T(n, 4, h, w), TRANSPOSED, strides=[2, 3], pads=[1, 0, 2, 1], dilations=[2, 1], output_padding=[1, 0]),
+    case("ConvTranspose", T(n, 4, h, w), TRANSPOSED, strides=[2, 3], auto_pad="SAME_UPPER"),
+    case("ConvTranspose", T(n, 4, h, w), TRANSPOSED, strides=[2, 3], auto_pad="SAME_LOWER", output_padding=[1, 1]),
+    case("ConvTranspose", T(n, 4, h, w), TRANSPOSED, strides=[2, 3], auto_pad="VALID"),
+    case("ConvTranspose", T(n, 4, 7, 8), TRANSPOSED, strides=[2, 3], output_shape=[14, 22]),
     case("ConvTranspose", T(n, 4, h), T(4, 3, 3), group=2),
     *(case(op, T(n, 3, h, w), kernel_shape=[3, 2], **attrs) for op in ("MaxPool", "AveragePool", "LpPool") for attrs in (
         {},
@@ -296,6 +328,7 @@ SPATIAL = [
         {"strides": [2, 3], "auto_pad": "VALID"},
         {"strides": [2, 3], "auto_pad": "VALID", "ceil_mode": 1},
     )),
+    case("MaxPool", T(n, 3, h, w), kernel_shape=[3, 2], strides=[2, 3], dilations=[2, 1], auto_pad="SAME_LOWER", unknown=1),
     case("MaxPool", T(n, 3, h), kernel_shape=[3], outputs=2, strides=[2]),
     *(case(op, IMAGE) for op in ("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool")),
     case("MaxUnpool", T(n, 3, h, w), T(n, 3, h, w, dtype=I64), kernel_shape=[2, 2], strides=[2, 2]),
@@ -406,15 +439,15 @@ def test_static_sizes_come_out_as_numbers(index: int) -> None:
 @table
 def test_knowing_less_of_an_input_makes_nothing_wrong(index: int) -> None:
     case = TABLE[index]
-    for which, given in enumerate(case.inputs):
-        if given is None:
+    for which, spec in enumerate(case.inputs):
+        if spec is None:
             continue
         for forget in (forget_shape, forget_content, forget_dtype, forget_dims):
             less = values(case)
-            less[which] = forget(given.value())
+            less[which] = forget(spec.value())
             if forget is forget_dims:
                 for at, numbers in enumerate(case.sizes):
-                    own = {f"f{i}": s for i, s in enumerate(given.array(numbers).shape)}
+                    own = {f"f{i}": s for i, s in enumerate(spec.array(numbers).shape)}
                     assert disagreement(infer(case, less), real(index, at), {**numbers, **own}) == ""
             else:
                 hold(index, infer(case, less))
@@ -433,3 +466,80 @@ def test_every_operator_of_onnx_has_a_rule_or_is_known_to_fall_back() -> None:
     assert set(shapes.RULES) | set(shape_rules_control.BLOCK_RULES) <= current
     assert current - set(shapes.RULES) - set(shape_rules_control.BLOCK_RULES) <= {
         "ImageDecoder", "RegexFullMatch", "StringConcat", "StringNormalizer", "StringSplit", "TfIdfVectorizer"}
+
+
+@pytest.mark.parametrize(("a", "b", "made"), [
+    ((n, h), (n, h), (n, h)), ((n, 1), (h,), (n, h)), ((n, h), (5,), (n, 5)), ((n, h), (w,), (n, None)), ((n + 2, 1), (k, h), (n + 2, h)),
+    ((0,), (1,), (0,)), ((n,), (0,), (0,)), ((None, 3), (2, 1), (2, 3)), ((None,), (n,), (None,)), ((None,), (n + 2,), (n + 2,)),
+    (None, (n,), None), ((), (n,), (n,)),
+])
+def test_two_dims_that_may_both_be_1_are_not_guessed(a: Any, b: Any, made: Any) -> None:
+    assert shape_helpers.broadcast(a, b) == made
+    assert shape_helpers.broadcast(b, a) == made
+
+
+@pytest.mark.parametrize(("op", "inputs", "attrs", "message"), [
+    ("Add", (T(n, 3), T(4)), {}, "3 and 4 do not broadcast"),
+    ("Add", (T(n),), {}, "input 1 is missing"),
+    ("Concat", (T(n), T(n)), {"axis": 1}, "no axis 1 in a tensor of rank 1"),
+    ("Softmax", (), {}, "input 0 is missing"),
+])
+def test_what_cannot_be_is_refused(op: str, inputs: Any, attrs: dict[str, Any], message: str) -> None:
+    with pytest.raises(errors.ShapeError, match=message):
+        infer(case(op, *inputs, **attrs))
+
+
+def test_sizes_that_depend_on_the_data_are_left_to_the_run() -> None:
+    assert infer(case("Reshape", T(n, h), sizes(-1, 0))) == [(F, (n, h))]
+    assert infer(case("Reshape", T(0, h), const([0, -1]), allowzero=1)) == [(F, (0, None))]
+    assert infer(case("Reshape", T(n, h), sizes(n, -1 - h))) == [(F, (n, None))]
+
+
+def test_operators_without_a_rule_ask_onnx() -> None:
+    text, picture = Value(DataType.STRING, (n, h)), Value(U8, (n,))
+    assert shapes.infer(None, "StringConcat", (text, text), {}, 1) == [(DataType.STRING, (n, h))]  # type: ignore[arg-type]
+    assert shapes.infer(None, "RegexFullMatch", (text,), {"pattern": "a"}, 1) == [(B, (n, h))]  # type: ignore[arg-type]
+    assert shapes.infer(None, "ImageDecoder", (picture,), {}, 1) == [(U8, (None, None, None))]  # type: ignore[arg-type]
+    assert shapes.infer(None, "StringSplit", (text,), {}, 2) == [(DataType.STRING, (n, h, None)), (I64, (n, h))]  # type: ignore[arg-type]
+    assert shapes.infer(None, "StringConcat", (text, Value(DataType.STRING, None)), {}, 1)[0][0] == DataType.STRING  # type: ignore[arg-type]
+    assert shapes.infer(None, "NoSuchOperator", (text,), {}, 2) == [(None, None)] * 2  # type: ignore[arg-type]
+
+
+def random_window(seed: int) -> Case:
+    """A convolution or pooling of which kernel, strides, dilations, paddings and rounding are drawn by lot."""
+    rng = random.Random(seed)
+    op = rng.choice(["AveragePool", "Conv", "ConvTranspose", "LpPool", "MaxPool"])
+    kernel, strides = ([rng.randint(1, 4) for _ in range(2)] for _ in range(2))
+    attrs: dict[str, Any] = {"strides": strides, "dilations": [rng.randint(1, 3) for _ in range(2)]}
+    attrs["pads"] = [rng.randint(0, kernel[i % 2] - 1) for i in range(4)]
+    if op in ("Conv", "ConvTranspose"):
+        if op == "ConvTranspose":
+            attrs["output_padding"] = [rng.randint(0, s - 1) for s in strides]
+        return case(op, T(n, 2, h, w), T(2, 2, *kernel), **attrs)
+    return case(op, T(n, 2, h, w), kernel_shape=kernel, ceil_mode=rng.randint(0, 1), **attrs)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_windows_by_lot(seed: int) -> None:
+    case = random_window(seed)
+    known = infer(case)
+    for numbers in ({"n": 1, "h": 13 + seed % 5, "w": 17}, {"n": 2, "h": 23, "w": 12 + seed % 7}):
+        assert disagreement(known, run(case, numbers), numbers) == ""
+    assert all(size is not None for _, shape in known for size in shape)
+
+
+ends = st.integers(-12, 12) | st.sampled_from([-(2**63), 2**63 - 1])
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.integers(0, 9), ends, ends, st.integers(-4, 4).filter(bool), st.booleans(), st.booleans())
+def test_slices_are_pythons(length: int, start: int, end: int, step: int, symbolic: bool, relative: bool) -> None:
+    size = dims.symbol("h") if symbolic else length
+    # Python's slices that go backwards begin before the front and so are empty; ONNX moves the start to the front.
+    wanted = len(range(length)[max(start, -length) if step < 0 else start:end:step])
+    first = size + (start - length) if relative and abs(start) < 2**62 else start
+    made = shape_rules_movement.sliced(size, first, end, step)
+    if made is None:  # nobody knows whether `first` counts from the back
+        assert (symbolic, relative) == (True, True)
+    else:
+        assert dims.evaluate(made, {"h": length}) == wanted

@@ -207,3 +207,12 @@ def is_never_negative(size: AnyDim) -> bool:
     if isinstance(size, Dim):
         return dims.bounds(size)[0] >= 0
     return size is not None and size >= 0
+
+
+def as_dims(sizes: Iterable[AnyDim]) -> tuple[AnyDim, ...]:
+    """Sizes in a place where a shape is asked for, as dims. What surely is negative is none: it has a meaning of its own, as -1 of Reshape.
+
+    A symbolic size is taken at its word even where its bounds let it be negative for some inputs: `(h - 3) // 2 + 1`
+    has no model in which it is -1 and a shape.
+    """
+    return tuple([None if s is None or dims.compare("<", s, 0) else s for s in sizes])

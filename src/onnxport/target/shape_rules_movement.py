@@ -9,7 +9,7 @@ import math
 from typing import Any
 
 from onnxport.target import dims
-from onnxport.target.dims import Size
+from onnxport.target.dims import Dim, Size
 from onnxport.target.shape_helpers import (
     AnyDim,
     Attrs,
@@ -19,6 +19,7 @@ from onnxport.target.shape_helpers import (
     Rule,
     add,
     agree,
+    as_dims,
     axes_of,
     axis_of,
     broadcast,
@@ -54,13 +55,10 @@ def reshape(inputs: Inputs, attrs: Attrs, outputs: int) -> list[Known]:
 
 def reshaped(shape: Dims, wanted: Shape, allowzero: bool = False) -> Dims:
     """The dims of a tensor of `shape` after Reshape to `wanted`."""
-    sizes: list[AnyDim] = []
+    sizes = list(as_dims(wanted))
     for axis, size in enumerate(wanted):
         if size == 0 and not allowzero:
-            sizes.append(shape[axis] if shape is not None and axis < len(shape) else None)
-        else:
-            # A size that may be negative may be the -1 that stands for the rest.
-            sizes.append(size if is_never_negative(size) else None)
+            sizes[axis] = shape[axis] if shape is not None and axis < len(shape) else None
     if -1 in wanted and shape is not None:
         at = wanted.index(-1)
         whole, rest = product(shape), product(s for i, s in enumerate(sizes) if i != at)
@@ -176,7 +174,7 @@ def sliced(size: Size, start: AnyDim, end: AnyDim, step: AnyDim) -> AnyDim:
     """
     if not isinstance(step, int) or step == 0:
         return None
-    first, last = from_front(start, size), from_front(end, size)
+    first, last = (from_front(index, size, clamped=step > 0) for index in (start, end))
     if first is None or last is None:
         return None
     if step > 0:
@@ -187,13 +185,17 @@ def sliced(size: Size, start: AnyDim, end: AnyDim, step: AnyDim) -> AnyDim:
     return dims.maximum(dims.ceildiv(first - dims.maximum(last, -1), -step), 0)
 
 
-def from_front(index: AnyDim, size: Size) -> Size | None:
-    """An index of an axis of `size` counted from its front; None where nobody knows whether it counts from the back."""
+def from_front(index: AnyDim, size: Size, *, clamped: bool) -> Size | None:
+    """An index of an axis of `size` counted from its front; None where nobody knows whether it counts from the back.
+
+    clamped: what is negative in the result is taken as 0. Then `size - 1` and `size - 2` are themselves, though they
+    are negative where the axis is that short: counted from the back they are still before the front, or on it.
+    """
     if index is None:
         return None
     if isinstance(index, int) and abs(index) >= _FAR:
         return size if index > 0 else -1
-    if is_never_negative(index):
+    if is_never_negative(index) or (clamped and isinstance(index, Dim) and size - index in (1, 2)):
         return index
     return index + size if dims.compare("<", index, 0) else None
 
@@ -240,12 +242,13 @@ def nonzero(inputs: Inputs, attrs: Attrs, outputs: int) -> list[Known]:
 def unique(inputs: Inputs, attrs: Attrs, outputs: int) -> list[Known]:
     """The unique elements (or slices along `axis`), where each is first, where each element went, how often each occurs."""
     x, axis = need(inputs, 0), attrs.get("axis")
-    kept: Dims = (None,)
-    whole: AnyDim = None if x.shape is None else product(x.shape)
-    if axis is not None:
-        axis = None if x.shape is None else axis_of(axis, len(x.shape))
-        kept = None if x.shape is None else replaced(x.shape, axis, None)
-        whole = None if x.shape is None else x.shape[axis]
+    kept: Dims = None
+    whole: AnyDim = None
+    if axis is None:
+        kept, whole = (None,), None if x.shape is None else product(x.shape)
+    elif x.shape is not None:
+        at = axis_of(axis, len(x.shape))
+        kept, whole = replaced(x.shape, at, None), x.shape[at]
     return [(x.dtype, kept), (DataType.INT64, (None,)), (DataType.INT64, (whole,)), (DataType.INT64, (None,))]
 
 
@@ -297,7 +300,7 @@ def expand(inputs: Inputs, attrs: Attrs, outputs: int) -> list[Known]:
     x, target = need(inputs, 0), need(inputs, 1)
     wanted = content(target)
     if wanted is not None:
-        return [(x.dtype, broadcast(x.shape, tuple([s if is_never_negative(s) else None for s in wanted])))]
+        return [(x.dtype, broadcast(x.shape, as_dims(wanted)))]
     return [(x.dtype, broadcast(x.shape, unknown_dims(length(target))))]
 
 
@@ -360,7 +363,7 @@ def constant_of_shape(inputs: Inputs, attrs: Attrs, outputs: int) -> list[Known]
     sizes = content(need(inputs, 0))
     if sizes is None:
         return [(dtype, unknown_dims(length(inputs[0])))]
-    return [(dtype, tuple([s if is_never_negative(s) else None for s in sizes]))]
+    return [(dtype, as_dims(sizes))]
 
 
 def constant(inputs: Inputs, attrs: Attrs, outputs: int) -> list[Known]:

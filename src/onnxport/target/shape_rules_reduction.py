@@ -12,10 +12,10 @@ from onnxport.target.shape_helpers import (
     Inputs,
     Known,
     Rule,
-    agree,
     axes_of,
     axis_of,
     broadcast,
+    broadcast_dim,
     content,
     dtype_attribute,
     length,
@@ -119,7 +119,7 @@ def einsum(inputs: Inputs, attrs: Attrs, outputs: int) -> list[Known]:
         shown = value.shape[: len(before)] + value.shape[len(before) + hidden :]
         for letter, size in zip(before + after, shown, strict=True):
             # A 1 broadcasts against the other sizes of its letter, as in numpy.
-            sizes[letter] = size if letter not in sizes else _same_letter(sizes[letter], size)
+            sizes[letter] = broadcast_dim(sizes.get(letter, 1), size)
     if not arrow:
         right = ("..." if "..." in left else "") + "".join(sorted(c for c in sizes if left.count(c) == 1))
     before, found, after = right.partition("...")
@@ -128,12 +128,6 @@ def einsum(inputs: Inputs, attrs: Attrs, outputs: int) -> list[Known]:
         result.extend(dots or ())
     result.extend(sizes[c] for c in after)
     return [(dtype, tuple(result))]
-
-
-def _same_letter(a: AnyDim, b: AnyDim) -> AnyDim:
-    if a == 1 or b == 1:
-        return b if a == 1 else a
-    return agree(a, b)
 
 
 # ---------------------------------------------------------------------- normalisations with more than one output, losses

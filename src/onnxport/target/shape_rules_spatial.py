@@ -49,11 +49,11 @@ class Window:
         """How many elements the dilated kernel spans."""
         return (self.kernel[i] - 1) * self.dilations[i] + 1
 
-    def size(self, i: int, size: Size) -> Size:
-        """The result's dim where the input's is `size`."""
+    def size(self, i: int, size: Size) -> AnyDim:
+        """The result's dim where the input's is `size`; None where ONNX and ONNX Runtime disagree about it."""
         stride = self.strides[i]
         if self.mode in ("SAME_UPPER", "SAME_LOWER"):
-            return dims.ceildiv(size, stride)
+            return dims.ceildiv(size, stride) if self.dilations[i] == 1 else None
         before, after = self.pads[i], self.pads[i + len(self.kernel)]
         room = size + (before + after) - self.reach(i)
         if not self.ceil:
