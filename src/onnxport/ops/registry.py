@@ -40,9 +40,9 @@ _lock = threading.Lock()
 _discovered = False
 
 
-def register(names: tuple[str, ...], function: Callable[..., Any], needs: int, fold: bool) -> None:
+def register(names: tuple[str, ...], function: Callable[..., Any], needs: int, fold: bool, also: tuple[str, ...] = ()) -> None:
     """Enters `function` under each name; a name without a domain is ATen's."""
-    parameters = list(inspect.signature(function).parameters)[1:]
+    parameters = [*list(inspect.signature(function).parameters)[1:], *also]
     for name in names:
         full = name if "::" in name else f"aten::{name}"
         if full in _operators and _operators[full].function.__module__ != function.__module__:
@@ -50,17 +50,18 @@ def register(names: tuple[str, ...], function: Callable[..., Any], needs: int, f
         _operators[full] = Operator(full, function, frozenset(parameters), needs, fold)
 
 
-def aten(*names: Any, needs: int = 7, fold: bool = True) -> Any:
+def aten(*names: Any, needs: int = 7, fold: bool = True, also: tuple[str, ...] = ()) -> Any:
     """`@aten`: the function is the operator of its own name. `@aten("max.dim", "min.dim")`: of these (with overload where it matters).
 
     needs: the lowest opset at which it can be said.   fold=False: it is random or has other effects.
+    also: arguments that no parameter of Python can be named after (`from`) and that the function takes in its ``**more``.
     """
     if len(names) == 1 and callable(names[0]):
         register((names[0].__name__,), names[0], needs, fold)
         return names[0]
 
     def decorate(function: Function) -> Function:
-        register(tuple(names) or (function.__name__,), function, needs, fold)
+        register(tuple(names) or (function.__name__,), function, needs, fold, also)
         return function
 
     return decorate
