@@ -15,7 +15,7 @@ from onnxport.target.emit import Naming, emit
 from onnxport.target.value import DataType
 
 OPSETS = range(7, onnx.defs.onnx_opset_version() + 1)
-_IR_VERSIONS = {7: 3, 8: 3, 9: 4, 10: 5, 11: 6, 12: 7, 13: 7, 14: 7, 15: 8, 16: 8, 17: 8, 18: 8, 19: 9, 20: 9, 21: 10, 22: 10, 23: 11, 24: 12}
+_IR_VERSIONS = {7: 4, 8: 4, 9: 4, 10: 5, 11: 6, 12: 7, 13: 7, 14: 7, 15: 8, 16: 8, 17: 8, 18: 8, 19: 9, 20: 9, 21: 10, 22: 10, 23: 11, 24: 12}
 _OPTIONS = onnxruntime.SessionOptions()
 _OPTIONS.log_severity_level = 4
 _OPTIONS.intra_op_num_threads = 1
@@ -30,7 +30,7 @@ def dtype_of(array: np.ndarray) -> DataType:
 def model(opset: int, build: Build, inputs: Sequence[np.ndarray], shapes: Sequence[Any] = (), check: bool = True) -> onnx.ModelProto:
     """The checked model of `build(g, *values)`."""
     g = Builder(opset)
-    given = [tuple(s) for s in shapes] or [a.shape for a in inputs]
+    given = [None if s is None else tuple(s) for s in shapes] or [a.shape for a in inputs]
     values = [g.input(f"x{i}", dtype_of(a), s) for i, (a, s) in enumerate(zip(inputs, given))]
     made = build(g, *values)
     outputs = list(made) if isinstance(made, tuple) else [made]

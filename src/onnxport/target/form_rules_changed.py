@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from onnxport.target import dims, kernels
 from onnxport.target.dtypes import FLOATS, INTEGERS
 from onnxport.target.schemas import NEWEST
@@ -104,6 +106,23 @@ def _slice(g: Builder, form: Form) -> Made:
         stop = None if step < 0 and end < -size else end
         result = g.op("Gather", result, g.const(list(range(size))[start:stop:step], DataType.INT64), axis=axis)
     return (result,)
+
+
+def _gather(g: Builder, form: Form) -> Form:
+    """Until 10 indices counted from the front only (ONNX Runtime takes both, so that others are left as they are)."""
+    indices = form.input(1)
+    size = None if form.x.shape is None else form.x.shape[form.attrs.get("axis", 0)]
+    if indices is None or indices.const is None or indices.const.is_lazy or not isinstance(size, int):
+        return form
+    tensor = indices.const.tensor
+    if not bool((tensor < 0).any()):
+        return form
+    return form.change(inputs=(form.x, g.const(torch.where(tensor < 0, tensor + size, tensor))))
+
+
+def _scan(g: Builder, form: Form) -> Form:
+    """Scan-8 scanned a batch of sequences."""
+    raise refusal(g, "Scan", 9)
 
 
 def _pad_wrap(g: Builder, form: Form) -> Form:
@@ -237,18 +256,19 @@ def _top_k(g: Builder, form: Form) -> Made:
 
 
 def _clip(g: Builder, form: Form) -> Made:
-    """Clip-6 has floats only, its bounds are attributes, and finite where left out, which would change infinities."""
-    low, high = form.input(1), form.input(2)
-    usable = form.x.dtype in FLOATS and (g.opset < 8 or not kernels.lacking("Clip", g.opset, form.x.dtype))
-    if usable and all(v is None or numbers(v) for v in (low, high)):
-        bounds = [float((numbers(v) or [default])[0]) for v, default in ((low, float("-inf")), (high, float("inf")))]
-        return form.change(inputs=form.inputs[:1], min=bounds[0], max=bounds[1])
-    return _clip_by_bounds(g, form)
-
-
-def _clip_11(g: Builder, form: Form) -> Made:
-    """Clip-11 has floats only."""
-    return form if form.x.dtype in FLOATS and not kernels.lacking("Clip", g.opset, form.x.dtype) else _clip_by_bounds(g, form)
+    """Integers came with 12, bounds as inputs with 11. A bound that is left out is infinity, which ONNX Runtime needs told."""
+    bounds, dtype = form.inputs[1:3], form.x.dtype
+    if not any(bounds) or dtype not in FLOATS:
+        return form if g.opset >= 12 and any(bounds) else _clip_by_bounds(g, form)
+    if kernels.lacking("Clip", g.opset, dtype) and g.opset >= 8:
+        return _clip_by_bounds(g, form)
+    low, high = form.input(1) or g.const(float("-inf"), dtype), form.input(2) or g.const(float("inf"), dtype)
+    if g.opset >= 11:
+        return form.change(inputs=(form.x, low, high))
+    numbers_low, numbers_high = numbers(low), numbers(high)
+    if numbers_low is None or numbers_high is None:
+        return _clip_by_bounds(g, form)
+    return form.change(inputs=(form.x,), min=float(numbers_low[0]), max=float(numbers_high[0]))
 
 
 def _clip_by_bounds(g: Builder, form: Form) -> Made:
@@ -282,7 +302,7 @@ def _extreme(comparison: str) -> Any:
 def _same_shapes(g: Builder, form: Form) -> Form:
     """Max-6 and Min-6 do not broadcast."""
     shapes = {v.shape for v in form.inputs if v is not None}
-    if g.opset >= 8 or len(shapes) == 1:
+    if g.opset >= 8 or len(form.inputs) == 1 or len(shapes) == 1 and None not in shapes:
         return form
     if None in shapes:
         raise refusal(g, f"{form.op_type} that broadcasts", 8)
@@ -366,6 +386,30 @@ def _pow(g: Builder, form: Form) -> Made:
     return (g.op("Identity", result) if result is base else result,)
 
 
+def _mod(g: Builder, form: Form) -> Made:
+    """Integers: what Div, which rounds towards zero, leaves; then with the sign of the divisor."""
+    a, b = form.inputs
+    if form.x.dtype not in INTEGERS:
+        raise refusal(g, "Mod of floats", 10)
+    rest = g.op("Sub", a, g.op("Mul", g.op("Div", a, b), b))
+    if form.attrs.get("fmod"):
+        return (rest,)
+    shifted = g.op("Add", rest, b)
+    return (g.op("Sub", shifted, g.op("Mul", g.op("Div", shifted, b), b)),)
+
+
+def _float_mod(g: Builder, form: Form) -> Made:
+    """Until 27 floats had only C's fmod: the result gets the sign of the divisor."""
+    if form.attrs.get("fmod") or form.x.dtype not in FLOATS or g.opset < 10:
+        return form
+    a, b = form.inputs
+    zero = g.const(0.0, form.x.dtype)
+    rest = g.op("Mod", a, b, fmod=1)
+    other_side = g.op("Xor", g.op("Less", rest, zero), g.op("Less", b, zero))
+    wrong = g.op("And", g.op("Not", g.op("Equal", rest, zero)), other_side)
+    return (g.op("Where", wrong, g.op("Add", rest, b), rest),)
+
+
 def _sum(g: Builder, form: Form) -> Made:
     """Sum-6 does not broadcast, and no Sum takes integers: as pairs."""
     alike = form.x.shape is not None and len({v.shape for v in form.inputs if v is not None}) == 1
@@ -402,26 +446,22 @@ def _roi_align(g: Builder, form: Form) -> Form:
     return form.change(coordinate_transformation_mode=None)
 
 
-def _pool_ceil(g: Builder, form: Form) -> Form:
-    """`ceil_mode` may be left out where every window fits."""
-    if not form.attrs.get("ceil_mode") or form.x.shape is None:
-        return form
-    attrs, spatial = form.attrs, form.x.shape[2:]
-    kernel, rank = attrs["kernel_shape"], len(spatial)
-    pads, strides, dilations = attrs.get("pads", [0] * 2 * rank), attrs.get("strides", [1] * rank), attrs.get("dilations", [1] * rank)
-    for i, size in enumerate(spatial):
-        rest = size + pads[i] + pads[i + rank] - (kernel[i] - 1) * dilations[i] - 1
-        if not dims.equal(rest % strides[i], 0):
-            return form
-    return form.change(ceil_mode=None)
+def _single_scale(form: Form) -> bool:
+    scale = form.input(1)
+    return scale is not None and scale.shape in ((), (1,))
 
 
 def _quantize_axis(g: Builder, form: Form) -> Form:
     """Until 12 there was one scale for all."""
-    scale = form.input(1)
-    if scale is not None and scale.shape in ((), (1,)):
-        return form.change(axis=None)
-    raise refusal(g, f"{form.op_type} with a scale for each channel", 13)
+    if not _single_scale(form):
+        raise refusal(g, f"{form.op_type} with a scale for each channel", 13)
+    return form.change(axis=None)
+
+
+def _in_numbers(g: Builder, form: Form) -> bool:
+    """Whether to compute what no (de)quantising node can: ONNX Runtime has no kernel at 28, one scale only was known until 12."""
+    able = kernels.runs(form.op_type, g.opset) and (g.opset >= 13 or _single_scale(form))
+    return not able and not form.attrs.get("block_size") and form.input(1) is not None
 
 
 def _quantize_dtype(g: Builder, form: Form) -> Form:
@@ -461,10 +501,10 @@ _BYTES = {DataType.INT8: (-128, 127), DataType.UINT8: (0, 255), DataType.INT16: 
 
 
 def _quantize(g: Builder, form: Form) -> Made:
-    """ONNX Runtime has no kernel at opset 28: the same in numbers, where the target is a plain integer."""
+    """Divided, rounded, shifted and bounded in numbers, where the target is a plain integer."""
     zero, scale, x = form.input(2), form.input(1), form.x
     dtype = zero.dtype if zero is not None else DataType(form.attrs.get("output_dtype") or DataType.UINT8)
-    if kernels.runs("QuantizeLinear", g.opset) or dtype not in _BYTES or form.attrs.get("block_size") or scale is None:
+    if not _in_numbers(g, form) or dtype not in _BYTES or scale is None:
         return form
     if x.dtype in (DataType.FLOAT16, DataType.BFLOAT16):
         x = g.op("Cast", x, to=DataType.FLOAT)
@@ -476,9 +516,9 @@ def _quantize(g: Builder, form: Form) -> Made:
 
 
 def _dequantize(g: Builder, form: Form) -> Made:
-    """ONNX Runtime has no kernel at opset 28: the same in numbers, where the source is a plain integer."""
+    """Shifted and scaled in numbers, where the source is a plain integer."""
     zero, scale, x = form.input(2), form.input(1), form.x
-    if kernels.runs("DequantizeLinear", g.opset) or x.dtype not in {*_BYTES, DataType.INT32} or form.attrs.get("block_size") or scale is None:
+    if not _in_numbers(g, form) or x.dtype not in {*_BYTES, DataType.INT32} or scale is None:
         return form
     if zero is not None:
         x = g.op("Sub", g.op("Cast", x, to=DataType.INT32), g.op("Cast", _channels(g, form, zero), to=DataType.INT32))
@@ -503,29 +543,30 @@ RULES: Rules = {
     **{name: ((18, _reduce),) for name in _REDUCTIONS},
     "ReduceSum": ((13, _reduce),),
     **{name: ((13, _softmax),) for name in ("Softmax", "LogSoftmax", "Hardmax")},
-    "AveragePool": ((10, _pool_ceil),),
     "BatchNormalization": ((15, _batch_normalization),),
-    "Clip": ((11, _clip), (12, _clip_11)),
+    "Clip": ((_EVERY, _clip),),
     "DFT": ((20, _dft),),
     "DepthToSpace": ((11, _depth_space(11)),),
     "DequantizeLinear": ((_EVERY, _dequantize), (23, _dequantize_dtype), (13, _quantize_axis)),
     "Dropout": ((12, _dropout),),
     "Equal": ((11, _equal),),
     "Flatten": ((9, _flatten),),
+    "Gather": ((11, _gather),),
     "Gemm": ((_EVERY, _integer_gemm), (11, _gemm)),
     "Greater": ((9, _compare),),
     "GridSample": ((20, _grid_sample),),
     "Less": ((9, _compare),),
     "Max": ((12, _extreme("Greater")),),
-    "MaxPool": ((10, _pool_ceil),),
     "Mean": ((_EVERY, _mean),),
     "Min": ((12, _extreme("Less")),),
+    "Mod": ((28, _float_mod), (10, _mod)),
     "Pad": ((19, _pad_wrap), (18, _pad_axes), (11, _pad_int64)),
     "Pow": ((12, _pow),),
     "QuantizeLinear": ((_EVERY, _quantize), (21, _quantize_dtype), (13, _quantize_axis)),
     "Relu": ((_EVERY, _relu),),
     "Reshape": ((14, _reshape),),
     "RoiAlign": ((16, _roi_align),),
+    "Scan": ((9, _scan),),
     "ScatterElements": ((18, _scatter_reduction), (11, _scatter)),
     "ScatterND": ((18, _scatter_reduction),),
     "Shape": ((15, _shape),),

@@ -87,18 +87,6 @@ def _bitwise_not(g: Builder, form: Form) -> Made:
     return (g.op("Sub", g.const(-1, form.x.dtype), form.x),)
 
 
-def _mod(g: Builder, form: Form) -> Made:
-    """Integers: what Div, which rounds towards zero, leaves; then with the sign of the divisor."""
-    a, b = form.inputs
-    if form.x.dtype not in INTEGERS:
-        raise refusal(g, "Mod of floats", 10)
-    rest = g.op("Sub", a, g.op("Mul", g.op("Div", a, b), b))
-    if form.attrs.get("fmod"):
-        return (rest,)
-    shifted = g.op("Add", rest, b)
-    return (g.op("Sub", shifted, g.op("Mul", g.op("Div", shifted, b), b)),)
-
-
 def _round(g: Builder, form: Form) -> Made:
     """To the nearest, halves to the even neighbour."""
     x, dtype = form.x, form.x.dtype
@@ -259,6 +247,14 @@ def _constant_of_shape(g: Builder, form: Form) -> Made:
     return (g.op("Tile", g.op("Reshape", element, g.const([1] * length)), form.x),)
 
 
+def _constant_of_bfloat16(g: Builder, form: Form) -> Made:
+    """ConstantOfShape-9 makes no bfloat16."""
+    value = form.attrs.get("value")
+    if value is None or value.dtype != torch.bfloat16:
+        return form
+    return (g.op("Cast", g.op("ConstantOfShape", form.x, value=value.float()), to=DataType.BFLOAT16),)
+
+
 def _trilu(g: Builder, form: Form) -> Made:
     """The triangle as a mask: constant where both dims are numbers, of two ranges where they are not."""
     x, diagonal = form.x, numbers(form.input(1)) if form.input(1) is not None else [0]
@@ -302,7 +298,7 @@ RULES: Rules = {
     "BitwiseNot": _rows(18, _bitwise_not),
     "CastLike": _rows(15, _cast_like),
     "Celu": _rows(28, _celu),
-    "ConstantOfShape": _rows(9, _constant_of_shape),
+    "ConstantOfShape": (*_rows(20, _constant_of_bfloat16), *_rows(9, _constant_of_shape)),
     "Elu": _rows(_EVERY, _if_lacking(_elu)),
     "Expand": _rows(8, _expand),
     "EyeLike": _rows(_EVERY, _eye_like),
@@ -317,7 +313,6 @@ RULES: Rules = {
     "LeakyRelu": _rows(_EVERY, _if_lacking(_leaky_relu)),
     "LessOrEqual": _rows(12, _not("Greater")),
     "Mish": _rows(_EVERY, _if_lacking(_mish)),
-    "Mod": _rows(10, _mod),
     "PRelu": _rows(_EVERY, _if_lacking(_p_relu)),
     "Round": _rows(11, _round),
     "Selu": _rows(_EVERY, _if_lacking(_selu)),

@@ -216,7 +216,7 @@ def _decide(op_type: str, opset: int, dtypes: tuple[DataType | None, ...]) -> Wi
     if not slots:
         return None
     below, others = _OTHERWISE.get(op_type, (0, frozenset()))
-    if opset < below and slots[0].dtype in others:
+    if opset < below and any(slot.dtype in others for slot in slots):
         return None
     chosen = _choose(op_type, opset, slots)
     return None if all(slot.dtype == dtype for slot, dtype in zip(slots, chosen)) else _casts(op_type, slots, chosen)
