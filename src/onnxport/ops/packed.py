@@ -67,13 +67,19 @@ def _pack_padded_sequence(g: Builder, input: Value, lengths: Value, batch_first:
     data = packed(g, input, lengths, clean=False)
     running = _running(g, shape_of(input)[0], lengths)
     sizes = g.op("ReduceSum", g.op("Cast", running, to=DataType.INT64), g.const([1]), keepdims=0)
-    return data, _first_steps(g, sizes, lengths)
+    return data, _first_steps(g, sizes, _longest(g, lengths))
 
 
-def _first_steps(g: Builder, x: Value, lengths: Value) -> Value:
-    """The steps at which the longest sequence, which is the first, still runs."""
-    longest = g.op("Slice", lengths, g.const([0]), g.const([1]), g.const([0]))
-    return g.op("Slice", x, g.const([0]), longest, g.const([0]))  # type: ignore[no-any-return]
+def _longest(g: Builder, lengths: Value) -> Size:
+    """The longest length: the first."""
+    return g.size_of(g.op("Slice", lengths, g.const([0]), g.const([1]), g.const([0])))
+
+
+def _first_steps(g: Builder, x: Value, steps: Size) -> Value:
+    """The first steps of x, which has at least as many."""
+    result: Value = g.op("Slice", x, g.const([0]), g.sizes([steps]), g.const([0]))
+    result.shape = (steps, *shape_of(x)[1:])
+    return result
 
 
 @aten(fold=False)
@@ -84,8 +90,8 @@ def _pad_packed_sequence(g: Builder, data: Value, batch_sizes: Value, batch_firs
     (T, B, ...), or (B, T, ...), and the lengths; T is total_length or, where this is -1, the longest length. ONNX Slice, Pad, Where.
     """
     x, lengths, clean = unpacked(g, data, batch_sizes)
-    if isinstance(total_length, int) and total_length <= 0:
-        x = _first_steps(g, x, lengths)
+    if total_length == -1 or dims.equal(total_length, shape_of(batch_sizes)[0]):
+        x = _first_steps(g, x, shape_of(batch_sizes)[0])
     else:
         x = _with_steps(g, x, total_length)
     if not clean or padding_value != 0:
@@ -102,4 +108,4 @@ def _with_steps(g: Builder, x: Value, steps: Size) -> Value:
     if dims.compare(">=", now, steps) is not True:
         more = dims.maximum(steps - now, 0)
         x = g.op("Pad", x, g.sizes([0] * rank_of(x) + [more] + [0] * (rank_of(x) - 1)))
-    return g.op("Slice", x, g.const([0]), g.sizes([steps]), g.const([0]))  # type: ignore[no-any-return]
+    return _first_steps(g, x, steps)
