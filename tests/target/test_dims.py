@@ -92,6 +92,12 @@ def test_text_reads_as_python(expression: Expression, known: dict[str, int]) -> 
 
 @many
 @given(expressions, assignments)
+def test_text_can_be_read_back(expression: Expression, known: dict[str, int]) -> None:
+    assert dims.evaluate(dims.parse(str(sized(expression, known))), known) == expression.number(known)
+
+
+@many
+@given(expressions, assignments)
 @example(Expression("-", (Expression("//", (Expression("a"), Expression(2))), Expression("a"))), {"a": 3, "b": 1, "c": 2, "n": 0})
 def test_bounds_hold(expression: Expression, known: dict[str, int]) -> None:
     low, high = dims.bounds(sized(expression, known))

@@ -479,7 +479,10 @@ def test_two_dims_that_may_both_be_1_are_not_guessed(a: Any, b: Any, made: Any) 
 
 
 @pytest.mark.parametrize(("op", "inputs", "attrs", "message"), [
-    ("Add", (T(n, 3), T(4)), {}, "3 and 4 do not broadcast"),
+    ("Add", (T(n, 3), T(4)), {}, r"Add of .*FLOAT\[n, 3\].*FLOAT\[4\].* 3 and 4 do not broadcast"),
+    ("Concat", (T(n), T(n, 2)), {"axis": 0}, "Concat of"),
+    ("Transpose", (T(n, h),), {"perm": [0, 2]}, "Transpose of"),
+    ("Flatten", (T(n, h), None), {"axis": None}, "Flatten of"),
     ("Add", (T(n),), {}, "input 1 is missing"),
     ("Concat", (T(n), T(n)), {"axis": 1}, "no axis 1 in a tensor of rank 1"),
     ("Softmax", (), {}, "input 0 is missing"),
@@ -526,6 +529,23 @@ def test_windows_by_lot(seed: int) -> None:
     for numbers in ({"n": 1, "h": 13 + seed % 5, "w": 17}, {"n": 2, "h": 23, "w": 12 + seed % 7}):
         assert disagreement(known, run(case, numbers), numbers) == ""
     assert all(size is not None for _, shape in known for size in shape)
+
+
+def random_sizes(seed: int) -> Case:
+    """Resize or Range with drawn factors, of which the runtime rounds the results in its own way."""
+    rng = random.Random(seed)
+    if seed % 2:
+        length = rng.randint(1, 400)
+        factor = rng.choice([rng.uniform(0.05, 5), rng.randint(1, 50) / rng.randint(1, 50), rng.randint(1, 400) / length])
+        return case("Resize", T(1, 1, length, 3), None, const([1, 1, factor, 1], F))
+    start, step = round(rng.uniform(-5, 5), 1), rng.choice([0.1, 0.3, -0.7, rng.uniform(0.01, 1)])
+    return case("Range", *(const(x, F) for x in (start, start + step * rng.randint(0, 50), step)))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_float_factors_by_lot(seed: int) -> None:
+    case = random_sizes(seed)
+    assert disagreement(infer(case), run(case, {}), {}) == ""
 
 
 ends = st.integers(-12, 12) | st.sampled_from([-(2**63), 2**63 - 1])
