@@ -1,7 +1,8 @@
 """Random numbers and dropout: drawn anew at each run of the file, and as many as the sizes of that run ask for.
 
 ONNX Runtime has no kernel for RandomUniform, RandomNormal, Multinomial and Bernoulli from opset 22 on. Dropout it runs
-everywhere, and that is a coin: there, numbers are made of its throws, one for each binary digit.
+everywhere, and that is a coin: there, numbers are made of its throws, one for each binary digit. Its mask is always read:
+ONNX Runtime takes a Dropout whose mask nobody reads out of the middle of a graph, also in training mode.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def normal_numbers(g: Builder, sizes: Sequence[Size], dtype: Any, mean: float = 
         return cast(g, _drawn(g, "RandomNormal", sizes, work, mean=mean, scale=std), dtype)
     throws, digits = _throws(g, sizes, work, 2), _digits(work, 1.0)
     nothing = [0.0] * len(digits)
-    chance = g.op("Add", g.op("MatMul", throws, tensor(g, digits + nothing, work)), tensor(g, digits[-1] / 4, work))  # never 0
+    chance = g.op("Add", g.op("MatMul", throws, tensor(g, digits + nothing, work)), tensor(g, digits[-1] / 2, work))  # never 0
     angle = g.op("MatMul", throws, tensor(g, nothing + _digits(work, 2 * math.pi), work))
     radius = g.op("Sqrt", g.op("Mul", g.op("Log", chance), tensor(g, -2.0 * std * std, work)))
     number = g.op("Mul", radius, g.op("Cos", angle))
@@ -74,14 +75,13 @@ def _drawn_dtype(dtype: Any) -> DataType:
 
 
 def _digits(dtype: DataType, unit: float) -> list[float]:
-    """What each throw is worth, 0 or 2 as Dropout gives it, so that all together are evenly between 0 and `unit`."""
-    return [unit * 0.5 ** (place + 2) for place in range(24 if dtype == FLOAT else 52)]
+    """What each throw is worth, so that all together are evenly between 0 and `unit`."""
+    return [unit * 0.5 ** (place + 1) for place in range(24 if dtype == FLOAT else 52)]
 
 
 def _throws(g: Builder, sizes: Sequence[Size], dtype: DataType, numbers: int) -> Value:
-    """0 or 2, for each digit of each of `numbers` numbers."""
-    count = numbers * len(_digits(dtype, 1.0))
-    return g.op("Dropout", filled(g, [*sizes, count], 1.0, dtype), tensor(g, 0.5, FLOAT), g.const(True))
+    """0 or 1, for each digit of each of `numbers` numbers."""
+    return cast(g, coin(g, [*sizes, numbers * len(_digits(dtype, 1.0))], 0.5), dtype)
 
 
 # ---------------------------------------------------------------------- distributions
@@ -247,39 +247,38 @@ def randperm(g: Builder, n: Size, dtype: torch.dtype | None = torch.int64) -> Va
 
 @aten("dropout", fold=False)
 def dropout(g: Builder, input: Value, p: float, train: bool) -> Value:
-    """dropout(Tensor input, float p, bool train) -> Tensor. ONNX Dropout; below opset 12 RandomUniform, Less, Cast, Mul."""
+    """dropout(Tensor input, float p, bool train) -> Tensor. ONNX Dropout, Where; below opset 12 RandomUniform, Less."""
     if not train or p == 0:
         return input
     if p == 1 or g.opset < 12:
         return _thinned(g, input, shape_of(input), p)
-    return g.op("Dropout", input, tensor(g, p, FLOAT), g.const(True))
+    kept, mask = g.op("Dropout", input, tensor(g, p, FLOAT), g.const(True), outputs=2)
+    return g.op("Where", mask, kept, tensor(g, 0.0, input.dtype))
 
 
 @aten("native_dropout", fold=False)
 def native_dropout(g: Builder, input: Value, p: float, train: bool | None) -> tuple[Value, Value]:
     """native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor); the data and where it was kept. ONNX Dropout."""
-    keep = coin(g, shape_of(input), 1 - p if train is not False else 1.0)
-    if train is False:
-        return input, keep
-    return g.op("Mul", input, _scaled(g, keep, p, input)), keep
+    if train is False or p == 0:
+        return input, filled(g, shape_of(input), True, BOOL)
+    mask = coin(g, shape_of(input), 1 - p)
+    return _masked(g, input, mask, p), mask
 
 
 @aten("feature_dropout", fold=False)
 def feature_dropout(g: Builder, input: Value, p: float, train: bool) -> Value:
-    """feature_dropout(Tensor input, float p, bool train) -> Tensor; whole channels. ONNX Dropout of ones, Mul."""
+    """feature_dropout(Tensor input, float p, bool train) -> Tensor; whole channels. ONNX Dropout of ones, Mul, Where."""
     return _thinned(g, input, _channels(input), p) if train and p else input
 
 
 def _thinned(g: Builder, x: Value, sizes: Sequence[Size], p: float) -> Value:
-    """`x` times a coin, 0 or 1 / (1 - p)."""
-    if p < 1 and g.opset >= 12:
-        return g.op("Mul", x, cast(g, g.op("Dropout", filled(g, sizes, 1.0, FLOAT), tensor(g, p, FLOAT), g.const(True)), x.dtype))  # type: ignore[arg-type]
-    return g.op("Mul", x, _scaled(g, coin(g, sizes, 1 - p), p, x))
+    return g.op("Mul", x, tensor(g, 0.0, x.dtype)) if p == 1 else _masked(g, x, coin(g, sizes, 1 - p), p)
 
 
-def _scaled(g: Builder, keep: Value, p: float, like: Value) -> Value:
-    mask = cast(g, keep, like.dtype)  # type: ignore[arg-type]
-    return mask if p == 1 else g.op("Mul", mask, tensor(g, 1 / (1 - p), like.dtype))
+def _masked(g: Builder, x: Value, mask: Value, p: float) -> Value:
+    """x / (1 - p) where the mask is true, else 0."""
+    larger = x if p == 1 else g.op("Mul", x, tensor(g, 1 / (1 - p), x.dtype))
+    return g.op("Where", mask, larger, tensor(g, 0.0, x.dtype))
 
 
 def _channels(x: Value) -> list[Size]:
