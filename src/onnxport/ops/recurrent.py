@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import torch
 
+from onnxport.ops import stepwise
 from onnxport.ops.packed import packed, unpacked
-from onnxport.ops.projected import projected_lstm
 from onnxport.ops.registry import aten
 from onnxport.ops.support import rank_of, shape_of
 from onnxport.target import dims
@@ -82,8 +82,8 @@ def _layer(g: Builder, net: Net, x: Value, params: Sequence[Sequence[Value]], st
     """One layer on x (T, B, in): ONNX's outputs Y (T, directions, B, hidden), Y_h and, of an LSTM, Y_c."""
     kind = net.kind
     hidden = shape_of(params[0][1])[1]
-    if len(params[0]) > 2 + 2 * net.biases:
-        return projected_lstm(g, x, params, states, lengths)
+    if len(params[0]) > 2 + 2 * net.biases or x.dtype == DataType.DOUBLE:
+        return stepwise.layer(g, kind.op_type if kind.op_type in stepwise.CELLS else kind.activation or "Tanh", net.biases, x, params, states, lengths)
     w = _stacked(g, [p[0] for p in params], kind, [hidden])
     r = _stacked(g, [p[1] for p in params], kind, [hidden])
     b = _stacked(g, [v for p in params for v in p[2:4]], kind, [hidden]) if net.biases else None

@@ -353,17 +353,18 @@ class Builder:
         self.block = block
         try:
             yield block
-            block.outputs = [self.local(v) for v in block.outputs]
+            own, seen, outputs = set(block.nodes), set(), []
+            for value in block.outputs:
+                # An output is made by a node of the subgraph itself, and stands once.
+                value = self.real(value)
+                if value.node not in own or value.key in seen:
+                    value = self._add("Identity", "", (value,), 1, {}, shared=False)[0]
+                seen.add(value.key)
+                outputs.append(value)
+            block.outputs = outputs
         finally:
             assert block.parent is not None
             self.block = block.parent
-
-    def local(self, value: Value) -> Value:
-        """`value` as an output of the current subgraph: it must be made by one of its own nodes."""
-        value = self.real(value)
-        if value.node is not None and value.node in self.block.nodes[-1:]:
-            return value
-        return self._add("Identity", "", (value,), 1, {}, shared=False)[0]
 
 
 def _frozen(attrs: dict[str, Any]) -> Any:
