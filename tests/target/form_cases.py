@@ -154,6 +154,11 @@ def _scan(g: Any, x: Any) -> Any:
     return g.op("Scan", x, body=body, num_scan_inputs=1)
 
 
+def _scatter_first(g: Any, x: Any, indices: Any, updates: Any) -> Any:
+    first = g.op("Slice", updates, g.const([0]), g.const([1]), g.const([1]))
+    return g.op("ScatterElements", x, g.const(np.zeros((2, 1, 4), np.int64)), first, axis=1)
+
+
 A_FLOATS = np.array([5.3, -5.3, 5.3, -5.3, 0, np.inf, 2, -2, np.nan], np.float32)
 B_FLOATS = np.array([3, 3, -3, -3, 3, 3, np.inf, np.inf, 1], np.float32)
 
@@ -173,9 +178,10 @@ CHANGED = [
          refusal="ArgMax with 'select_last_index' needs opset 12"),
     case("Gather", [X], lambda x: x[..., [0, 2]], build=op("Gather", [0, 2], axis=-1)),
     case("Gather counting from behind", [X], lambda x: x[..., [0, -2]], build=op("Gather", [0, -2], axis=-1)),
-    case("DFT", [rand(2, 5, 1)], lambda x: torch.view_as_real(torch.fft.fft(x[..., 0])), lowest=17, refusal="DFT needs opset 17", tolerance=1e-4),
-    case("DFT of an axis", [rand(5, 3, 1)], lambda x: torch.view_as_real(torch.fft.fft(x[..., 0], dim=0)), build=op("DFT", None, np.int64(-3)),
-         lowest=17, refusal="DFT needs opset 17", tolerance=1e-4),
+    case("DFT", [rand(2, 5, 1)], lambda x: torch.view_as_real(torch.fft.fft(x[..., 0])), lowest=17, refusal="DFT needs opset 17",
+         tolerance=1e-4),
+    case("DFT of an axis", [rand(5, 3, 1)], lambda x: torch.view_as_real(torch.fft.fft(x[..., 0], dim=0)),
+         build=op("DFT", None, np.int64(-3)), lowest=17, refusal="DFT needs opset 17", tolerance=1e-4),
     case("Scan", [X], np.zeros(0), build=_scan, lowest=9, refusal="Scan needs opset 9", highest=0),
     case("Concat", [X, Y], lambda x, y: torch.cat([x, y], -1), build=op("Concat", axis=-1)),
     case("Shape", [X], np.array([2, 3, 4]), shapes=[(B, 3, 4)]),
@@ -219,8 +225,8 @@ CHANGED = [
     case("MaxPool", [IMAGE], lambda x: F.max_pool2d(x, 2), build=op("MaxPool", kernel_shape=[2, 2], strides=[2, 2], dilations=[1, 1])),
     case("MaxPool indices", [rand(1, 1, 4, 4)], lambda x: F.max_pool2d(x, 2, return_indices=True),
          build=op("MaxPool", kernel_shape=[2, 2], strides=[2, 2], outputs=2), lowest=8, refusal="MaxPool with 2 outputs needs opset 8"),
-    case("MaxPool dilated", [IMAGE], lambda x: F.max_pool2d(x, 2, 1, dilation=2), build=op("MaxPool", kernel_shape=[2, 2], dilations=[2, 2]),
-         lowest=10, refusal="MaxPool with 'dilations' needs opset 10"),
+    case("MaxPool dilated", [IMAGE], lambda x: F.max_pool2d(x, 2, 1, dilation=2),
+         build=op("MaxPool", kernel_shape=[2, 2], dilations=[2, 2]), lowest=10, refusal="MaxPool with 'dilations' needs opset 10"),
     case("DepthToSpace", [rand(1, 8, 2, 3)], lambda x: F.pixel_shuffle(x, 2), build=op("DepthToSpace", blocksize=2, mode="CRD")),
     case("DepthToSpace DCR", [rand(1, 8, 2, 3)], lambda x: x.reshape(1, 2, 2, 2, 2, 3).permute(0, 3, 4, 1, 5, 2).reshape(1, 2, 4, 6),
          build=op("DepthToSpace", blocksize=2)),
@@ -231,7 +237,8 @@ CHANGED = [
     case("Mean", [rand(2, 3), rand(3), rand(1)], lambda a, b, c: (a + b + c) / 3),
     case("Mean double", [rand(3, dtype=np.float64), rand(3, dtype=np.float64)], lambda a, b: (a + b) / 2),
     case("Max", [rand(2, 3), rand(3)], torch.maximum),
-    case("Max of unknown shape", [rand(2, 3), rand(3)], torch.maximum, shapes=[None, None], lowest=8, refusal="Max that broadcasts needs opset 8"),
+    case("Max of unknown shape", [rand(2, 3), rand(3)], torch.maximum, shapes=[None, None], lowest=8,
+         refusal="Max that broadcasts needs opset 8"),
     case("Max int64", [BIG, BIGGER], torch.maximum),
     case("Min int64", [BIG, BIGGER], torch.minimum),
     case("Max int32", [ints(4, dtype=np.int32), ints(4, dtype=np.int32)], torch.maximum),
@@ -260,8 +267,7 @@ CHANGED = [
     case("Pad int32", [ints(9, dtype=np.int32)], lambda x: F.pad(x, (2, 1)), ops=([2, 1],)),
     case("Pad bool", [BOOLS], lambda x: F.pad(x, (2, 1)), ops=([2, 1], None, [1])),
     case("ScatterElements", [X, ints(2, 3, 4, low=0, high=3), Y], lambda x, i, y: torch.cat([y[:, :1], x[:, 1:]], 1), lowest=9,
-         refusal="ScatterElements needs opset 9", build=lambda g, x, i, y: g.op("ScatterElements", x, g.const(np.zeros((2, 1, 4), np.int64)),
-                                                                               g.op("Slice", y, g.const([0]), g.const([1]), g.const([1])), axis=1)),
+         refusal="ScatterElements needs opset 9", build=_scatter_first),
     case("ScatterElements add", [X, ints(2, 3, 4, low=0, high=3), Y], lambda x, i, y: x.scatter_add(1, i, y),
          build=op("ScatterElements", axis=1, reduction="add"), lowest=16, refusal="ScatterElements"),
     case("ScatterND max", [rand(4), np.array([[1], [2], [1]]), rand(3)], lambda x, i, y: x.scatter_reduce(0, i[:, 0], y, "amax"),
@@ -270,8 +276,8 @@ CHANGED = [
          refusal="GridSample needs opset 16"),
     case("GridSample cubic", [IMAGE, rand(1, 3, 3, 2) / 4], lambda x, g: F.grid_sample(x, g, "bicubic", align_corners=True),
          build=op("GridSample", mode="cubic", align_corners=1), lowest=16, refusal="GridSample needs opset 16", tolerance=1e-4),
-    case("GridSample volume", [rand(1, 1, 3, 3, 3), rand(1, 2, 2, 2, 3) / 4], lambda x, g: F.grid_sample(x, g, align_corners=False), lowest=20,
-         refusal="GridSample"),
+    case("GridSample volume", [rand(1, 1, 3, 3, 3), rand(1, 2, 2, 2, 3) / 4], lambda x, g: F.grid_sample(x, g, align_corners=False),
+         lowest=20, refusal="GridSample"),
     case("RoiAlign half pixel", [IMAGE, np.array([[0, 0, 3, 3]], np.float32), np.array([0])], np.zeros(0), highest=0, lowest=16,
          refusal="RoiAlign"),
     case("LSTM layout", [rand(3, 2, 4), rand(1, 20, 4), rand(1, 20, 5)], np.zeros(0), build=op("LSTM", hidden_size=5, layout=1), lowest=14,
@@ -344,18 +350,20 @@ MISSING = [
          shapes=[(1, 4), (B, 4)]),
     Case("Expand computed", lambda g, x, s: g.op("Expand", x, s), [rand(1, 4), np.array([2, 4])], lambda x, s: x.expand(2, 4), 8,
          "Expand to a shape that the graph computes needs opset 8"),
-    Case("ConstantOfShape", lambda g, x: g.op("ConstantOfShape", g.shape(x), value=torch.tensor([7])), [X], lambda x: torch.full_like(x, 7).long(),
+    Case("ConstantOfShape", lambda g, x: g.op("ConstantOfShape", g.shape(x), value=torch.tensor([7])), [X],
+         lambda x: torch.full_like(x, 7).long(), shapes=[(B, 3, 4)]),
+    Case("ConstantOfShape default", lambda g, x: g.op("ConstantOfShape", g.shape(x)), [X], torch.zeros_like,
          shapes=[(B, 3, 4)]),
-    Case("ConstantOfShape default", lambda g, x: g.op("ConstantOfShape", g.shape(x)), [X], lambda x: torch.zeros_like(x), shapes=[(B, 3, 4)]),
     Case("CastLike", op("CastLike"), [X, ints(1, dtype=np.int32)], lambda x, y: x.int()),
-    *[case(f"Trilu {upper} {k}", [rand(2, 3, 4)], lambda x, u=upper, k=k: x.triu(k) if u else x.tril(k), build=op("Trilu", np.int64(k), upper=upper),
-           lowest=9, refusal="Where needs opset 9") for upper in (0, 1) for k in (0, 1, -1)],
+    *[case(f"Trilu {upper} {k}", [rand(2, 3, 4)], lambda x, u=upper, k=k: x.triu(k) if u else x.tril(k),
+           build=op("Trilu", np.int64(k), upper=upper), lowest=9, refusal="Trilu needs opset 9") for upper in (0, 1) for k in (0, 1, -1)],
     case("Trilu dynamic", [rand(4, 4)], lambda x: x.tril(1), build=op("Trilu", np.int64(1), upper=0), shapes=[(B, B)], lowest=11,
          refusal="Trilu of dims that are not numbers needs opset 11"),
     case("Trilu int8", [ints(3, 3, dtype=np.int8)], torch.triu),
     case("EyeLike", [rand(3, 4)], EYE, lowest=9, refusal="EyeLike needs opset 9"),
     case("EyeLike int8", [ints(3, 4, dtype=np.int8)], EYE.astype(np.int8), lowest=9, refusal="EyeLike needs opset 9"),
-    case("EyeLike to bool", [ints(3, 4)], EYE.astype(bool), build=op("EyeLike", dtype=DataType.BOOL), lowest=9, refusal="EyeLike needs opset 9"),
+    case("EyeLike to bool", [ints(3, 4)], EYE.astype(bool), build=op("EyeLike", dtype=DataType.BOOL), lowest=9,
+         refusal="EyeLike needs opset 9"),
     *[case(name, inputs, expected, build=op(name, **attrs), lowest=lowest, refusal=f"{name} needs opset {lowest}")
       for name, inputs, expected, lowest, attrs in [
           ("Erf", [X], torch.erf, 9, {}), ("Sinh", [X], torch.sinh, 9, {}), ("NonZero", [BOOLS], lambda x: x.nonzero().T, 9, {}),
@@ -364,7 +372,8 @@ MISSING = [
           ("GatherElements", [X, ints(2, 3, 4, low=0, high=3)], lambda x, i: x.gather(1, i), 11, {"axis": 1}),
           ("LayerNormalization", [X, np.ones(4, np.float32)], lambda x, s: F.layer_norm(x, (4,)), 17, {}),
           ("RMSNormalization", [X, np.ones(4, np.float32)], lambda x, s: F.rms_norm(x, (4,), eps=1e-5), 23, {}),
-          ("GroupNormalization", [IMAGE, np.ones(2, np.float32), np.zeros(2, np.float32)], lambda x, s, b: F.group_norm(x, 2), 21, {"num_groups": 2}),
+          ("GroupNormalization", [IMAGE, np.ones(2, np.float32), np.zeros(2, np.float32)], lambda x, s, b: F.group_norm(x, 2), 21,
+           {"num_groups": 2}),
           ("Attention", [rand(1, 2, 3, 8)] * 3, F.scaled_dot_product_attention, 23, {}),
       ]],
     Case("OneHot", lambda g, x: g.op("OneHot", x, g.const(4), g.const([0.0, 1.0]), axis=-1), [np.array([1, 3])],
@@ -402,8 +411,8 @@ RESIZE = [
          "Resize to a smaller size needs opset 10"),
     Case("Resize down uneven", _resize(None, [1, 2, 3, 4], **_FLOOR), [IMAGE], lambda x: F.interpolate(x, (3, 4)), 11,
          "needs opset 11"),
-    Case("Resize linear", _resize([1.0, 1.0, 2.0, 2.0], **_PIXELS), [IMAGE], lambda x: F.interpolate(x, scale_factor=2, mode="bilinear"), 11,
-         "Resize with mode 'linear' and coordinates 'pytorch_half_pixel' needs opset 11"),
+    Case("Resize linear", _resize([1.0, 1.0, 2.0, 2.0], **_PIXELS), [IMAGE], lambda x: F.interpolate(x, scale_factor=2, mode="bilinear"),
+         11, "Resize with mode 'linear' and coordinates 'pytorch_half_pixel' needs opset 11"),
     Case("Resize corners", _resize(None, [1, 2, 7, 9], mode="linear", coordinate_transformation_mode="align_corners"), [IMAGE],
          lambda x: F.interpolate(x, (7, 9), mode="bilinear", align_corners=True), 11, "needs opset 11"),
     Case("Resize linear asymmetric", _resize([1.0, 1.0, 2.0, 1.0], **_LINEAR), [IMAGE], _twice),
@@ -418,7 +427,8 @@ RESIZE = [
          lambda x: F.interpolate(x, (8, 12)), shapes=[(B, 2, dims.symbol("h", 1), 6)]),
     Case("Resize computed", lambda g, x, s: g.op("Resize", x, None, s, **_LINEAR),
          [IMAGE, np.array([1, 1, 2, 1], np.float32)], _twice, 9, "Resize with scales that the graph computes needs opset 9"),
-    Case("Resize with empty scales", lambda g, x: g.op("Resize", x, None, g.const(np.zeros(0, np.float32)), g.const([1, 2, 4, 6])), [IMAGE], lambda x: x),
+    Case("Resize with empty scales", lambda g, x: g.op("Resize", x, None, g.const(np.zeros(0, np.float32)), g.const([1, 2, 4, 6])),
+         [IMAGE], lambda x: x),
 ]
 
 # ---------------------------------------------------------------------- quantisation

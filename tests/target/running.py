@@ -15,7 +15,8 @@ from onnxport.target.emit import Naming, emit
 from onnxport.target.value import DataType
 
 OPSETS = range(7, onnx.defs.onnx_opset_version() + 1)
-_IR_VERSIONS = {7: 4, 8: 4, 9: 4, 10: 5, 11: 6, 12: 7, 13: 7, 14: 7, 15: 8, 16: 8, 17: 8, 18: 8, 19: 9, 20: 9, 21: 10, 22: 10, 23: 11, 24: 12}
+# Below IR version 4 initializers are inputs, and opset 7's Constant makes floats only.
+_IR_VERSIONS = {9: 4, 10: 5, 11: 6, 12: 7, 13: 7, 14: 7, 15: 8, 16: 8, 17: 8, 18: 8, 19: 9, 20: 9, 21: 10, 22: 10, 23: 11, 24: 12}
 _OPTIONS = onnxruntime.SessionOptions()
 _OPTIONS.log_severity_level = 4
 _OPTIONS.intra_op_num_threads = 1
@@ -34,7 +35,7 @@ def model(opset: int, build: Build, inputs: Sequence[np.ndarray], shapes: Sequen
     values = [g.input(f"x{i}", dtype_of(a), s) for i, (a, s) in enumerate(zip(inputs, given))]
     made = build(g, *values)
     outputs = list(made) if isinstance(made, tuple) else [made]
-    emitted = emit(g, outputs, Naming([f"y{i}" for i in range(len(outputs))]), ir_version=_IR_VERSIONS.get(opset, 13))
+    emitted = emit(g, outputs, Naming([f"y{i}" for i in range(len(outputs))]), ir_version=_IR_VERSIONS.get(opset, 4 if opset < 9 else 13))
     proto = ir.serde.serialize_model(emitted)
     if check:
         onnx.checker.check_model(proto, full_check=True)

@@ -113,8 +113,9 @@ def test_table_is_what_the_tool_writes(tmp_path: Path):
 
 
 @pytest.mark.skipif(not MEASURED, reason="another onnxruntime than the table was measured with")
-@pytest.mark.parametrize(("op_type", "highest"), [("Add", 28), ("RoiAlign", 21), ("RandomNormalLike", 21), ("Multinomial", 21), ("Swish", 24),
-                                                  ("QuantizeLinear", 27), ("DequantizeLinear", 27), ("ImageDecoder", None)])
+@pytest.mark.parametrize(("op_type", "highest"), [
+    ("Add", 28), ("RoiAlign", 21), ("RandomNormalLike", 21), ("Multinomial", 21), ("Swish", 24), ("QuantizeLinear", 27),
+    ("DequantizeLinear", 27), ("ImageDecoder", None)])
 def test_highest(op_type: str, highest: int | None):
     assert kernels.highest(op_type) == highest
 
@@ -154,7 +155,8 @@ def test_unary(op_type: str, expected: Expected, dtype: Any):
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.int32, np.bool_])
 @pytest.mark.parametrize(("name", "build", "expected"), [
-    ("ReduceMax", op("ReduceMax", [1], keepdims=0), lambda x: x.amax(1)), ("ReduceMin", op("ReduceMin", [1], keepdims=0), lambda x: x.amin(1)),
+    ("ReduceMax", op("ReduceMax", [1], keepdims=0), lambda x: x.amax(1)),
+    ("ReduceMin", op("ReduceMin", [1], keepdims=0), lambda x: x.amin(1)),
     ("ArgMax", op("ArgMax", axis=1, keepdims=0), lambda x: x.int().argmax(1)),
     ("Pad", op("Pad", [0, 1, 0, 2]), lambda x: torch.nn.functional.pad(x, (1, 2))),
     ("Transpose", op("Transpose", perm=[1, 0]), lambda x: x.T), ("Flatten", op("Flatten", axis=0), lambda x: x.reshape(1, -1)),
@@ -243,10 +245,10 @@ def test_refused(op_type: str, opset: int, dtypes: tuple[DataType, ...], message
 def test_casts_are_refused_by_name():
     with pytest.raises(errors.UnsupportedError, match=r"^Cast to BFLOAT16 needs opset 13 or higher \(opset_version=12 was asked\)$"):
         decided("Cast", 12, DataType.FLOAT, to=DataType.BFLOAT16)
-    with pytest.raises(errors.UnsupportedError, match="^Cast of BFLOAT16 needs opset 13"):
+    with pytest.raises(errors.UnsupportedError, match=r"^Cast of BFLOAT16 needs opset 13"):
         decided("Cast", 12, DataType.BFLOAT16, to=DataType.FLOAT)
-    with pytest.raises(errors.UnsupportedError, match="^Cast to FLOAT8E4M3FN needs opset 19"):
+    with pytest.raises(errors.UnsupportedError, match=r"^Cast to FLOAT8E4M3FN needs opset 19"):
         decided("Cast", 18, DataType.FLOAT, to=DataType.FLOAT8E4M3FN)
-    with pytest.raises(errors.UnsupportedError, match="^Cast of BFLOAT16 needs opset 13"):
+    with pytest.raises(errors.UnsupportedError, match=r"^Cast of BFLOAT16 needs opset 13"):
         model(9, op("Exp"), [rand(2).astype(ml_dtypes.bfloat16)])
 

@@ -91,11 +91,11 @@ def _integer_gemm(g: Builder, form: Form) -> Made:
 def _slice(g: Builder, form: Form) -> Made:
     """Slice-1 has no steps; with steps, dims of known size are picked by number."""
     steps = numbers(form.input(4))
-    if form.input(4) is None or steps is not None and all(step == 1 for step in steps):
+    if form.input(4) is None or (steps is not None and all(step == 1 for step in steps)):
         return form.change(inputs=form.inputs[:4])
     x = form.x
     starts, ends, axes = (numbers(form.input(i)) for i in (1, 2, 3))
-    if starts is None or ends is None or steps is None or x.shape is None or axes is None and form.input(3) is not None:
+    if starts is None or ends is None or steps is None or x.shape is None or (axes is None and form.input(3) is not None):
         raise refusal(g, "Slice with steps that are not 1", 10)
     result = x
     for axis, start, end, step in zip(axes or range(len(starts)), starts, ends, steps, strict=True):
@@ -302,7 +302,7 @@ def _extreme(comparison: str) -> Any:
 def _same_shapes(g: Builder, form: Form) -> Form:
     """Max-6 and Min-6 do not broadcast."""
     shapes = {v.shape for v in form.inputs if v is not None}
-    if g.opset >= 8 or len(form.inputs) == 1 or len(shapes) == 1 and None not in shapes:
+    if g.opset >= 8 or len(form.inputs) == 1 or (len(shapes) == 1 and None not in shapes):
         return form
     if None in shapes:
         raise refusal(g, f"{form.op_type} that broadcasts", 8)
@@ -319,7 +319,7 @@ def _same_shapes(g: Builder, form: Form) -> Form:
 def _relu(g: Builder, form: Form) -> Made:
     """Relu-13 and ONNX Runtime lack integers."""
     dtype = form.x.dtype
-    if dtype not in INTEGERS or g.opset >= 14 and not kernels.lacking("Relu", g.opset, dtype):
+    if dtype not in INTEGERS or (g.opset >= 14 and not kernels.lacking("Relu", g.opset, dtype)):
         return form
     return (g.op("Max", form.x, g.const(0, dtype)),)
 
@@ -368,7 +368,8 @@ def _compare(g: Builder, form: Form) -> Made:
 def _pow(g: Builder, form: Form) -> Made:
     """Pow-7 has floats of one dtype: an integer power of integers is repeated multiplication."""
     base, exponent = form.inputs
-    assert base is not None and exponent is not None
+    assert base is not None
+    assert exponent is not None
     if base.dtype in FLOATS:
         return form if exponent.dtype == base.dtype else form.change(inputs=(base, g.op("Cast", exponent, to=base.dtype)))
     power = numbers(exponent)
@@ -483,7 +484,7 @@ def _dequantize_dtype(g: Builder, form: Form) -> Made:
     """The result has the dtype of the scale."""
     dtype, scale = form.attrs.get("output_dtype"), form.input(1)
     form = form.change(output_dtype=None)
-    if not dtype or scale is not None and scale.dtype == dtype:
+    if not dtype or (scale is not None and scale.dtype == dtype):
         return form
     return (g.op("Cast", g.op(form.op_type, *form.inputs, **form.attrs), to=dtype),)
 
@@ -532,7 +533,7 @@ def _dft(g: Builder, form: Form) -> Form:
     if form.input(2) is None:
         form = form.change(inputs=(form.x, form.input(1), g.const(-2, DataType.INT64)))
     axis = numbers(form.input(2))
-    if axis is None or axis[0] < 0 and form.x.rank is None:
+    if axis is None or (axis[0] < 0 and form.x.rank is None):
         raise refusal(g, "DFT of an axis that is not known", 20)
     return form.change(inputs=(form.x, form.input(1), g.const(axis[0] % (form.x.rank or 1) if axis[0] < 0 else axis[0], DataType.INT64)))
 
@@ -540,9 +541,9 @@ def _dft(g: Builder, form: Form) -> Form:
 _REDUCTIONS = ("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd",
                "ReduceSumSquare")
 RULES: Rules = {
-    **{name: ((18, _reduce),) for name in _REDUCTIONS},
+    **dict.fromkeys(_REDUCTIONS, ((18, _reduce),)),
     "ReduceSum": ((13, _reduce),),
-    **{name: ((13, _softmax),) for name in ("Softmax", "LogSoftmax", "Hardmax")},
+    **dict.fromkeys(("Softmax", "LogSoftmax", "Hardmax"), ((13, _softmax),)),
     "BatchNormalization": ((15, _batch_normalization),),
     "Clip": ((_EVERY, _clip),),
     "DFT": ((20, _dft),),

@@ -72,7 +72,7 @@ def _sign(g: Builder, form: Form) -> Made:
 def _where(g: Builder, form: Form) -> Made:
     """Of bools by logic, of integers by arithmetic; of floats it cannot be said, for 0 * infinity is not 0."""
     condition, x, y = form.inputs
-    assert condition is not None and x is not None and y is not None
+    assert x is not None
     if x.dtype == DataType.BOOL:
         return (g.op("Or", g.op("And", condition, x), g.op("And", g.op("Not", condition), y)),)
     if x.dtype not in INTEGERS:
@@ -260,6 +260,8 @@ def _trilu(g: Builder, form: Form) -> Made:
     x, diagonal = form.x, numbers(form.input(1)) if form.input(1) is not None else [0]
     if x.shape is None or diagonal is None or len(x.shape) < 2:
         raise refusal(g, "Trilu with a diagonal or rank that is not known", 14)
+    if g.opset < 9 and x.dtype in FLOATS:
+        raise refusal(g, "Trilu", 9)
     rows, columns = x.shape[-2:]
     upper = bool(form.attrs.get("upper", 1))
     if isinstance(rows, int) and isinstance(columns, int):
@@ -281,7 +283,7 @@ def _triangle(g: Builder, rows: dims.Size, columns: dims.Size, diagonal: int, up
 
 def _eye_like(g: Builder, form: Form) -> Made:
     """ONNX Runtime reads and makes few dtypes: only the shape is read, and float32 holds 0 and 1."""
-    dtype = DataType(form.attrs.get("dtype") or form.x.dtype)
+    dtype = form.x.dtype if form.attrs.get("dtype") is None else DataType(form.attrs["dtype"])
     fits = [kernels.runs("EyeLike", g.opset, t) for t in (form.x.dtype, dtype)]
     if all(fits) or g.opset < 9:
         return form

@@ -75,4 +75,4 @@ def _grown(form: Form, missing: list[int | None]) -> Form:
     return form.change(pads=pads, ceil_mode=None)
 
 
-RULES: Rules = {name: ((22, _ceil),) for name in ("AveragePool", "LpPool", "MaxPool")}
+RULES: Rules = dict.fromkeys(("AveragePool", "LpPool", "MaxPool"), ((22, _ceil),))

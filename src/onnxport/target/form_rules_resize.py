@@ -109,7 +109,7 @@ def _scale(g: Builder, target: Size, now: Size) -> float:
 def _old_mode(g: Builder, form: Form, scales: list[float] | None) -> str:
     """The mode, where the old coordinates give what is asked for."""
     mode = form.attrs.get("mode", "nearest")
-    if mode not in ("nearest", "linear") or form.input(_ROI) is not None and form.input(_SIZES) is None and _cropped(form):
+    if mode not in ("nearest", "linear") or (form.input(_ROI) is not None and form.input(_SIZES) is None and _cropped(form)):
         raise refusal(g, f"Resize with mode {mode!r}", 11)
     way = form.attrs.get("coordinate_transformation_mode", "half_pixel")
     moved = None if scales is None else [s for s in scales if s != 1.0]
@@ -128,7 +128,7 @@ def _nearest_agrees(g: Builder, way: str, rounding: str, moved: list[float] | No
         return way == "asymmetric" and rounding == "floor" and g.opset < 10
     if way == "asymmetric":
         # Where the size shrinks ONNX Runtime takes the pixel above: the same where the coordinate is whole.
-        return rounding == "floor" and min(moved) >= 1 or all((1 / s).is_integer() for s in moved)
+        return (rounding == "floor" and min(moved) >= 1) or all((1 / s).is_integer() for s in moved)
     # The centre of an output pixel lies inside the input pixel that it is a whole part of.
     return way in ("half_pixel", "pytorch_half_pixel") and rounding.startswith("round") and all(s.is_integer() for s in moved)
 

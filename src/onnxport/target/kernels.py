@@ -70,7 +70,7 @@ def _rows(op_type: str, opset: int) -> tuple[dict[str, frozenset[str]], ...]:
     version = schema.since_version
     return tuple({letter: frozenset(t.upper() for t in types) for letter, types in letters.items()}
                  for first, last, letters in _table()["kernels"].get(op_type, ())
-                 if first == version or last is not None and first <= version <= last)
+                 if first == version or (last is not None and first <= version <= last))
 
 
 @functools.cache
@@ -173,8 +173,7 @@ def _candidates(op_type: str, dtype: DataType) -> tuple[DataType, ...]:
 
 # ---------------------------------------------------------------------- deciding
 
-_Key = tuple[Any, ...]
-_decided: dict[_Key, Widening | None] = {}
+_decided: dict[tuple[str, int, tuple[DataType | None, ...]], Widening | None] = {}
 _UNDECIDED = object()
 
 
@@ -183,10 +182,11 @@ def widening(g: Builder, op_type: str, inputs: tuple[Value | None, ...], attrs: 
 
     Raises `UnsupportedError` where the opset does not allow a dtype and no other computes the same.
     """
-    key = (op_type, g.opset, *[None if v is None else v.dtype for v in inputs])
+    dtypes = tuple([None if v is None else v.dtype for v in inputs])
+    key = (op_type, g.opset, dtypes)
     found: Any = _decided.get(key, _UNDECIDED)
     if found is _UNDECIDED:
-        found = _decided[key] = _decide(op_type, g.opset, key[2:])
+        found = _decided[key] = _decide(op_type, g.opset, dtypes)
     if op_type == "Cast":
         _check_cast(g.opset, attrs["to"])
     return found  # type: ignore[no-any-return]
