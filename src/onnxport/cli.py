@@ -123,15 +123,15 @@ def _call(target: str, given: inputs.Inputs) -> tuple[Any, tuple[Any, ...], dict
     if not given.values:
         args = own[0] if own else ()
         return model, args if isinstance(args, tuple) else (args,), dict(own[1]) if len(own) > 1 else {}, None
-    parameters = _parameters(model)
-    if set(given.values) <= set(parameters):
+    parameters = {p.name for p in _parameters_of(getattr(model, "forward", model))}
+    if set(given.values) <= parameters:
         return model, (), dict(given.values), None
     return model, tuple(given.values.values()), {}, given.tensors
 
 
-def _parameters(model: Any) -> list[str]:
+def _parameters_of(function: Any) -> list[inspect.Parameter]:
     try:
-        return list(inspect.signature(getattr(model, "forward", model)).parameters)
+        return list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
         return []
 
@@ -153,6 +153,9 @@ def _made(target: str) -> Any:
         return made
     if not callable(made):
         raise errors.ArgumentError(f"{target!r} is a {type(made).__name__}, and should be a module, or a class or function that makes one")
+    missing = [p.name for p in _parameters_of(made) if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    if missing:
+        raise errors.ArgumentError(f"{target!r} needs arguments ({', '.join(missing)}); name a function that makes the model without any")
     return made()
 
 
