@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import torch
+
+from onnxport import errors
+from onnxport.ops.pieces import sliced
 from onnxport.ops.registry import aten
-from onnxport.ops.support import cast
-from onnxport.target import sizes
+from onnxport.ops.scattering import scatter_elements, scatter_nd
+from onnxport.ops.support import cast, shape_of
+from onnxport.target import dims, sizes
 from onnxport.target.builder import Builder
 from onnxport.target.dims import Size
 from onnxport.target.value import DataType, Value
@@ -31,3 +36,89 @@ def one_hot(g: Builder, self: Value, num_classes: int = -1) -> Value:
         depth = g.op("Add", g.op("ReduceMax", self, keepdims=0), g.const(1))
     return g.op("OneHot", self, sizes.reshape(g, depth, [1]), g.const([0, 1]), axis=-1)  # type: ignore[no-any-return]
 
+
+
+# ---------------------------------------------------------------------- bags
+
+
+@aten("embedding_bag", "embedding_bag.padding_idx", "_embedding_bag", "_embedding_bag_forward_only")
+def embedding_bag(g: Builder, weight: Value, indices: Value, offsets: Value, mode: int = 0, per_sample_weights: Value | None = None,
+                  include_last_offset: bool = False, padding_idx: int | None = None) -> list[Value | None]:
+    """embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False,
+    Tensor? per_sample_weights=None, bool include_last_offset=False, int? padding_idx=None) -> (Tensor, Tensor, Tensor, Tensor)
+
+    mode: 0 sum, 1 mean, 2 max of the rows of each bag; the other three results serve gradients and are left out. Bags of
+    one length: ONNX Gather and a Reduce operator. Others: ScatterND with a reduction (opset 16; max 18) of each row to its bag.
+    """
+    indices, offsets = cast(g, indices, INT64), cast(g, offsets, INT64)
+    padding = None if padding_idx is None or padding_idx == -1 else padding_idx
+    length = None if include_last_offset or padding is not None else _even(indices, offsets)
+    if length is not None:
+        result = _even_bags(g, weight, indices, per_sample_weights, length, mode)
+    else:
+        bags = shape_of(offsets)[0]
+        result = _bags(g, weight, indices, _bag_of_each(g, indices, offsets), per_sample_weights, bags, mode, padding)
+        if include_last_offset:
+            result = sliced(g, result, 0, 0, bags - 1)
+    return [result, None, None, None]
+
+
+def _even(indices: Value, offsets: Value) -> Size | None:
+    """The one length of all bags, where that is sure."""
+    total, bags = shape_of(indices)[0], shape_of(offsets)[0]
+    if offsets.const is not None and isinstance(total, int) and isinstance(bags, int):
+        if bags and total and total % bags == 0 and bool((offsets.const.tensor == torch.arange(0, total, total // bags)).all()):
+            return total // bags
+        return None
+    if offsets.node is None or offsets.node.op_type != "Range":
+        return None
+    start, stop, step = (None if v is None else v.content for v in offsets.node.inputs[:3])
+    if start == (0,) and stop == (total,) and step is not None and dims.compare(">", step[0], 0):
+        return step[0] if dims.mod(total, step[0]) == 0 else None
+    return None
+
+
+def _even_bags(g: Builder, weight: Value, indices: Value, factors: Value | None, length: Size, mode: int) -> Value:
+    rows = g.op("Gather", weight, sizes.reshape(g, indices, [-1, length]), axis=0)
+    if factors is not None:
+        rows = g.op("Mul", rows, sizes.reshape(g, factors, [-1, length, 1]))
+    return g.op(("ReduceSum", "ReduceMean", "ReduceMax")[mode], rows, g.const([1]), keepdims=0)  # type: ignore[no-any-return]
+
+
+def _bag_of_each(g: Builder, indices: Value, offsets: Value) -> Value:
+    """The bag that each index is in: how many bags start at or before it, less one."""
+    total, bags = shape_of(indices)[0], shape_of(offsets)[0]
+    if offsets.const is not None and isinstance(total, int):
+        return g.const(torch.searchsorted(offsets.const.tensor, torch.arange(total), right=True) - 1)
+    nothing, one = sizes.expand(g, g.const([0]), [total + 1]), sizes.expand(g, g.const([1]), [bags])
+    starts = scatter_elements(g, nothing, offsets, one, 0, "add")
+    return g.op("Sub", sliced(g, g.op("CumSum", starts, g.const(0)), 0, 0, -1), g.const(1))  # type: ignore[no-any-return]
+
+
+def _bags(g: Builder, weight: Value, indices: Value, bag: Value, factors: Value | None, bags: Size, mode: int,
+          padding: int | None) -> Value:
+    if padding is not None:
+        keep = g.op("Not", g.op("Equal", indices, g.const(padding)))
+        indices, bag = (g.op("Compress", v, keep, axis=0) for v in (indices, bag))
+        factors = None if factors is None else g.op("Compress", factors, keep, axis=0)
+    rows = g.op("Gather", weight, indices, axis=0)
+    if factors is not None:
+        rows = g.op("Mul", rows, sizes.unsqueeze(g, factors, [1]))
+    dtype, width = weight.dtype, shape_of(weight)[1]
+    start = sizes.expand(g, g.const(-float("inf") if mode == 2 else 0.0, dtype), [bags, width])
+    result = scatter_nd(g, start, sizes.unsqueeze(g, bag, [1]), rows, "max" if mode == 2 else "add")
+    if mode == 0:
+        return result
+    ones = sizes.expand(g, g.const([1.0], DataType.FLOAT), [shape_of(bag)[0]])
+    held = scatter_elements(g, sizes.expand(g, g.const([0.0], DataType.FLOAT), [bags]), bag, ones, 0, "add")
+    held = sizes.unsqueeze(g, held, [1])
+    if mode == 2:
+        return g.op("Where", g.op("Greater", held, g.const(0.0)), result, g.const(0.0, dtype))  # type: ignore[no-any-return]
+    return g.op("Div", result, cast(g, g.op("Max", held, g.const(1.0)), dtype))  # type: ignore[no-any-return,arg-type]
+
+
+@aten("embedding_renorm")
+def embedding_renorm(g: Builder, self: Value, indices: Value, max_norm: float, norm_type: float) -> Value:
+    """embedding_renorm(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor: changes the weight as it is used."""
+    raise errors.UnsupportedError(
+        "an embedding with max_norm rescales its weight while it runs; apply it once before the export and leave max_norm out")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 
 from onnxport import errors
-from onnxport.ops.layout import broadcast, merged, permuted, to_front
+from onnxport.ops.layout import broadcast, common_shape, merged, permuted, to_front
 from onnxport.ops.pieces import picked, sliced
 from onnxport.ops.registry import aten
 from onnxport.ops.support import axis_of, cast, rank_of, shape_of, tensor
@@ -174,9 +174,8 @@ def taken(g: Builder, x: Value, axis: int, tensors: list[Value]) -> Value:
     known = dims.is_static(shape[axis:axis + count])
     if known and all(t.const is not None for t in tensors):
         return g.op("Gather", merged(g, x, axis, axis + count), _number(g, shape[axis:axis + count], tensors), axis=axis)  # type: ignore[no-any-return]
-    if axis == 0 and count == 2 and g.opset >= 12 and rank_of(tensors[1]) == 1 and counts_up(tensors[0], shape[0]):
-        if dims.equal(shape_of(tensors[1])[0], shape[0]):
-            return g.op("GatherND", x, sizes.unsqueeze(g, cast(g, tensors[1], INT64), [1]), batch_dims=1)  # type: ignore[no-any-return]
+    if axis == 0 and count == 2 and g.opset >= 12 and shape_of(tensors[1]) == shape[:1] and counts_up(tensors[0], shape[0]):
+        return g.op("GatherND", x, sizes.unsqueeze(g, cast(g, tensors[1], INT64), [1]), batch_dims=1)  # type: ignore[no-any-return]
     same = all(shape_of(t) == shape_of(tensors[0]) for t in tensors)
     if g.opset < 11 or (known and (axis > 0 or not same)):
         return g.op("Gather", merged(g, x, axis, axis + count), _number(g, shape[axis:axis + count], tensors), axis=axis)  # type: ignore[no-any-return]
@@ -223,19 +222,22 @@ def _from_front(g: Builder, x: Value, size: Size) -> Value:
 
 def never_negative(x: Value) -> bool:
     """Whether an index tensor surely counts from the front, seen from what made it."""
-    node = x.node
     for _ in range(8):
-        if node is None:
+        node = x.node
+        source = node.inputs[0] if node is not None and node.inputs else None
+        if node is None or source is None:
             return False
         if node.op_type in ("NonZero", "ArgMax", "ArgMin") or (node.op_type == "TopK" and x.index == 1):
             return True
         if node.op_type == "Range":
-            return node.inputs[0] is not None and node.inputs[0].content is not None and dims.compare(">=", node.inputs[0].content[0], 0) is True
-        if node.op_type not in ("Gather", "Slice", "Split", "Squeeze", "Unsqueeze", "Reshape", "Transpose", "Expand", "Cast") or node.inputs[0] is None:
+            return source.content is not None and dims.compare(">=", source.content[0], 0) is True
+        if node.op_type not in _MOVING:
             return False
-        x = node.inputs[0]
-        node = x.node
+        x = source
     return False
+
+
+_MOVING = frozenset({"Gather", "Slice", "Split", "Squeeze", "Unsqueeze", "Reshape", "Transpose", "Expand"})
 
 
 def stacked_index(g: Builder, tensors: Sequence[Value]) -> Value:
@@ -301,20 +303,12 @@ def take_along_dim(g: Builder, self: Value, indices: Value, dim: int | None = No
     if dim is None:
         return gather(g, sizes.reshape(g, self, [-1]), 0, sizes.reshape(g, indices, [-1]))
     axis = axis_of(self, dim)
-    if not (shape_of(self)[:axis] + shape_of(self)[axis + 1:] == shape_of(indices)[:axis] + shape_of(indices)[axis + 1:]):
-        self, indices = _broadcast_but(g, self, indices, axis)
-    return gather(g, self, axis, indices)
-
-
-def _broadcast_but(g: Builder, a: Value, b: Value, axis: int) -> tuple[Value, Value]:
-    """Both broadcast against each other, each with its own size at `axis`."""
-    first, second = list(shape_of(a)), list(shape_of(b))
-    first[axis] = second[axis] = 1
-    if not dims.is_static(first) or not dims.is_static(second):
-        a1, b1 = (g.op("Concat", g.sizes(s[:axis]), g.const([1]), g.sizes(s[axis + 1:]), axis=0) for s in (list(shape_of(a)), list(shape_of(b))))
-        return g.op("Expand", a, b1), g.op("Expand", b, a1)
-    shape = list(torch.broadcast_shapes(tuple(first), tuple(second)))  # type: ignore[arg-type]
-    return tuple(sizes.expand(g, x, [*shape[:axis], shape_of(x)[axis], *shape[axis + 1:]]) for x in (a, b))  # type: ignore[return-value]
+    beside = [[*shape_of(x)[:axis], 1, *shape_of(x)[axis + 1:]] for x in (self, indices)]
+    shape = common_shape(beside)
+    if shape is None:  # two dynamic sizes meet, and either may be 1
+        return gather(g, g.op("Expand", self, g.sizes(beside[1])), axis, g.op("Expand", indices, g.sizes(beside[0])))
+    x, index = (sizes.expand(g, v, [*shape[:axis], shape_of(v)[axis], *shape[axis + 1:]]) for v in (self, indices))
+    return gather(g, x, axis, index)
 
 
 # ---------------------------------------------------------------------- where something holds

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 from onnxport import errors
 from onnxport.ops.layout import atleast_1d, atleast_2d, atleast_3d
 from onnxport.ops.pieces import counted, parts, picked, sliced
@@ -123,7 +125,8 @@ def split(g: Builder, self: Value, split_size: Size, dim: int = 0) -> list[Value
 
 
 @aten("split.sizes", "split_with_sizes", "unsafe_split_with_sizes", "split_with_sizes_copy")
-def split_with_sizes(g: Builder, self: Value, split_sizes: list[Size] | None = None, dim: int = 0, split_size: list[Size] | None = None) -> list[Value]:
+def split_with_sizes(g: Builder, self: Value, split_sizes: list[Size] | None = None, dim: int = 0,
+                     split_size: list[Size] | None = None) -> list[Value]:
     """split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]. ONNX Split."""
     given = split_sizes if split_sizes is not None else split_size or []
     return parts(g, self, axis_of(self, dim), given)
@@ -151,7 +154,7 @@ def chunk(g: Builder, self: Value, chunks: int, dim: int = 0) -> list[Value]:
 
 @aten("tensor_split", "tensor_split.sections", "tensor_split.indices")
 def tensor_split(g: Builder, self: Value, sections: int | None = None, indices: list[Size] | None = None, dim: int = 0) -> list[Value]:
-    """tensor_split.sections(Tensor self, SymInt sections, int dim=0) -> Tensor[]; tensor_split.indices(Tensor self, SymInt[] indices, int dim=0)
+    """tensor_split.sections(Tensor self, SymInt sections, int dim=0) -> Tensor[]; tensor_split.indices(…, SymInt[] indices, int dim=0)
 
     Sections: the first ones are larger by one. Indices: as slices between them. ONNX Split, Slice.
     """
@@ -161,7 +164,7 @@ def tensor_split(g: Builder, self: Value, sections: int | None = None, indices: 
         return parts(g, self, axis, [dims.floordiv(size + (sections - 1 - i), sections) for i in range(sections)])
     assert indices is not None
     bounds: list[Size | None] = [0, *indices, None]
-    return [sliced(g, self, axis, start or 0, end) for start, end in zip(bounds, bounds[1:], strict=False)]
+    return [sliced(g, self, axis, start or 0, end) for start, end in itertools.pairwise(bounds)]
 
 
 @aten("tensor_split.tensor_indices_or_sections")

@@ -167,11 +167,13 @@ def permuted(g: Builder, x: Value, order: Sequence[int]) -> Value:
 
 
 @aten("transpose", "swapaxes", "swapdims", "transpose_copy")
-def transpose(g: Builder, self: Value, dim0: int | None = None, dim1: int | None = None, axis0: int | None = None, axis1: int | None = None) -> Value:
+def transpose(g: Builder, self: Value, dim0: int | None = None, dim1: int | None = None, axis0: int | None = None,
+              axis1: int | None = None) -> Value:
     """transpose.int(Tensor self, int dim0, int dim1) -> Tensor; swapaxes(Tensor self, int axis0, int axis1). ONNX Transpose."""
     first = dim0 if dim0 is not None else axis0
     second = dim1 if dim1 is not None else axis1
-    assert first is not None and second is not None
+    assert first is not None
+    assert second is not None
     a, b = axis_of(self, first), axis_of(self, second)
     order = list(range(rank_of(self)))
     if order:
@@ -373,13 +375,13 @@ def _rolled(g: Builder, x: Value, axis: int, shift: Size) -> Value:
 def pixel_shuffle(g: Builder, self: Value, upscale_factor: int) -> Value:
     """pixel_shuffle(Tensor self, int upscale_factor) -> Tensor: (*, C r^2, H, W) to (*, C, H r, W r). ONNX DepthToSpace."""
     *batch, c, h, w = shape_of(self)
-    r = upscale_factor
-    if self.dtype not in (DataType.FLOAT, DataType.DOUBLE, DataType.FLOAT16):
-        apart = sizes.reshape(g, self, [*batch, dims.floordiv(c, r * r), r, r, h, w])
-        n = len(batch)
-        return sizes.reshape(g, permuted(g, apart, [*range(n), n, n + 3, n + 1, n + 4, n + 2]), [*batch, dims.floordiv(c, r * r), h * r, w * r])
-    image = g.op("DepthToSpace", _as_images(g, self), blocksize=r, mode="CRD")
-    return sizes.reshape(g, image, [*batch, dims.floordiv(c, r * r), h * r, w * r])
+    r, n = upscale_factor, len(batch)
+    result = [*batch, dims.floordiv(c, r * r), h * r, w * r]
+    if self.dtype in (DataType.FLOAT, DataType.DOUBLE, DataType.FLOAT16):
+        images = self if n == 1 else sizes.reshape(g, self, [dims.product(batch), c, h, w])
+        return sizes.reshape(g, g.op("DepthToSpace", images, blocksize=r, mode="CRD"), result)
+    apart = sizes.reshape(g, self, [*batch, dims.floordiv(c, r * r), r, r, h, w])
+    return sizes.reshape(g, permuted(g, apart, [*range(n), n, n + 3, n + 1, n + 4, n + 2]), result)
 
 
 @aten
@@ -390,11 +392,6 @@ def pixel_unshuffle(g: Builder, self: Value, downscale_factor: int) -> Value:
     h, w = dims.floordiv(h, r), dims.floordiv(w, r)
     apart = sizes.reshape(g, self, [*batch, c, h, r, w, r])
     return sizes.reshape(g, permuted(g, apart, [*range(n), n, n + 2, n + 4, n + 1, n + 3]), [*batch, c * (r * r), h, w])
-
-
-def _as_images(g: Builder, x: Value) -> Value:
-    *batch, c, h, w = shape_of(x)
-    return x if len(batch) == 1 else sizes.reshape(g, x, [dims.product(batch), c, h, w])
 
 
 @aten("channel_shuffle", "native_channel_shuffle")

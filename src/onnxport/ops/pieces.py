@@ -74,5 +74,5 @@ def counted(size: Size, what: str) -> int:
     if isinstance(size, int):
         return size
     raise errors.BakedValueError(
-        f"{what} gives a list of {size} tensors, one for each of a dynamic number: a Python loop or unpacking of it holds for one size only; "
-        "make this axis static, or compute on the whole tensor")
+        f"{what} gives a list of {size} tensors, as many as a dynamic axis says: a Python loop or unpacking of it holds for one size "
+        "only; make this axis static, or compute on the whole tensor")
