@@ -249,6 +249,8 @@ def test_casts_are_refused_by_name():
         decided("Cast", 12, DataType.BFLOAT16, to=DataType.FLOAT)
     with pytest.raises(errors.UnsupportedError, match=r"^Cast to FLOAT8E4M3FN needs opset 19"):
         decided("Cast", 18, DataType.FLOAT, to=DataType.FLOAT8E4M3FN)
+    with pytest.raises(errors.UnsupportedError, match=r"^RandomNormal to BFLOAT16 needs opset 22"):
+        decided("RandomNormal", 21, dtype=DataType.BFLOAT16)
     with pytest.raises(errors.UnsupportedError, match=r"^Cast of BFLOAT16 needs opset 13"):
         model(9, op("Exp"), [rand(2).astype(ml_dtypes.bfloat16)])
 

@@ -260,11 +260,11 @@ def _trilu(g: Builder, form: Form) -> Made:
     x, diagonal = form.x, numbers(form.input(1)) if form.input(1) is not None else [0]
     if x.shape is None or diagonal is None or len(x.shape) < 2:
         raise refusal(g, "Trilu with a diagonal or rank that is not known", 14)
-    if g.opset < 9 and x.dtype in FLOATS:
-        raise refusal(g, "Trilu", 9)
     rows, columns = x.shape[-2:]
     upper = bool(form.attrs.get("upper", 1))
     if isinstance(rows, int) and isinstance(columns, int):
+        if g.opset < 9 and x.dtype in FLOATS:
+            raise refusal(g, "Trilu", 9)
         ones = torch.ones(rows, columns, dtype=torch.bool)
         mask = g.const(ones.triu(diagonal[0]) if upper else ones.tril(diagonal[0]))
     elif g.opset < 11:

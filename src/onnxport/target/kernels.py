@@ -142,6 +142,12 @@ _SKIPPED = frozenset({
     "QLinearMatMul", "QuantizeLinear", "RandomNormalLike", "RandomUniformLike", "Scan", "SequenceAt", "SequenceConstruct", "SequenceEmpty",
     "SequenceErase", "SequenceInsert", "SequenceLength", "SequenceMap", "Shape", "Size", "SplitToSequence",
 })
+# Operators with an attribute that says the dtype of the result.
+_RESULT_TYPE = {
+    "Bernoulli": "dtype", "BlackmanWindow": "output_datatype", "Cast": "to", "EyeLike": "dtype", "HammingWindow": "output_datatype",
+    "HannWindow": "output_datatype", "MelWeightMatrix": "output_datatype", "Multinomial": "dtype", "RandomNormal": "dtype",
+    "RandomNormalLike": "dtype", "RandomUniform": "dtype", "RandomUniformLike": "dtype",
+}
 # Dtypes that `forms` knows another way for, below an opset.
 _OTHERWISE: dict[str, tuple[int, frozenset[DataType]]] = {
     "Celu": (28, FLOATS),
@@ -187,16 +193,19 @@ def widening(g: Builder, op_type: str, inputs: tuple[Value | None, ...], attrs: 
     found: Any = _decided.get(key, _UNDECIDED)
     if found is _UNDECIDED:
         found = _decided[key] = _decide(op_type, g.opset, dtypes)
-    if op_type == "Cast":
-        _check_cast(g.opset, attrs["to"])
+    attribute = _RESULT_TYPE.get(op_type)
+    if attribute is not None and attrs.get(attribute):
+        _check_result(op_type, g.opset, attrs[attribute])
     return found  # type: ignore[no-any-return]
 
 
 @functools.cache
-def _check_cast(opset: int, dtype: int) -> None:
-    letters, _, outs = schemas.types("Cast", opset)
-    if DataType(dtype).name not in letters[outs[0]]:
-        raise _refusal("Cast to", "Cast", opset, DataType(dtype), 0)
+def _check_result(op_type: str, opset: int, dtype: int) -> None:
+    """Refuses a dtype that the opset does not let the operator make."""
+    if schemas.has(op_type, opset):
+        letters, _, outs = schemas.types(op_type, opset)
+        if DataType(dtype).name not in letters[outs[0]]:
+            raise _refusal(f"{op_type} to", op_type, opset, DataType(dtype), 0)
 
 
 @dataclass(frozen=True)
@@ -282,7 +291,7 @@ def _refusal(what: str, op_type: str, opset: int, dtype: DataType, position: int
     for higher in range(opset + 1, NEWEST + 1):
         if schemas.has(op_type, higher):
             letters, ins, outs = schemas.types(op_type, higher)
-            formals = outs if what == "Cast to" else ins
+            formals = outs if what.endswith(" to") else ins
             if formals and dtype.name in letters[formals[min(position, len(formals) - 1)]]:
                 return errors.UnsupportedError(f"{what} {dtype.name} needs opset {higher} or higher (opset_version={opset} was asked)")
     return errors.UnsupportedError(f"{what} {dtype.name} is not in ONNX, at any opset")
