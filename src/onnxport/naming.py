@@ -82,10 +82,10 @@ def _output_names(graph: Graph, given: tuple[str, ...], taken: set[str]) -> list
     if len(given) > count:
         raise errors.ArgumentError(f"{len(given)} output_names for {count} outputs: {', '.join(given[count:])} would name nothing")
     keys = [n.replace("..", ".") for n in graph.output_names]
-    named = any(k and not k.replace(".", "").isdigit() for k in keys)
-    if given and named and all(k for k in keys) and set(given) <= set(keys) and list(given) != keys[: len(given)]:
-        raise errors.ArgumentError(
-            f"output_names {list(given)} are keys of the returned dict in another order ({', '.join(keys)}); they would label the wrong outputs")
+    if given and set(given) <= {k for k in keys if k}:
+        if set(given) != set(keys) and list(given) != keys[: len(given)]:
+            raise errors.ArgumentError(f"output_names {list(given)} are some keys of what the model returns ({', '.join(keys)}), but not the first ones")
+        given = tuple(keys)  # names that are keys label those keys, in whatever order they are given
     names: list[str] = []
     for position, key in enumerate(keys):
         if position < len(given):

@@ -18,6 +18,8 @@ from onnxport.target.dims import Dim
 from onnxport.target.value import Value
 
 _COMPARISONS = {"aten::eq": "==", "aten::ne": "!=", "aten::lt": "<", "aten::le": "<=", "aten::gt": ">", "aten::ge": ">="}
+_READS_SIZES_ONLY = frozenset({"aten::size", "aten::sym_size", "aten::numel", "aten::ones_like", "aten::zeros_like", "aten::full_like", "aten::empty_like",
+                               "aten::new_zeros", "aten::new_ones", "aten::new_full", "aten::new_empty"})
 _FLIPPED = {"==": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 _WORDS = {"number": "a number is taken from it", "array": "it is turned into an array", "range": "a Python loop runs over it",
           "length": "its length is taken", "iterate": "a Python loop runs over it"}
@@ -94,9 +96,28 @@ def _branch(read: Read, known: Any, env: dict[Captured, Any], makers: dict[Captu
         if dims.compare("!=", content[0], 0) is not None:
             return None
         return Guard(f"{content[0]} {'!=' if read.seen else '=='} 0", read.source)
+    if not _depends_on_data(read.value, makers):
+        return Guard(f"what {read.source.rpartition('/')[2]} tests stays {bool(read.seen)}", read.source)
     raise errors.BakedValueError(
         f"{read.source}: a Python branch on the value of a tensor that depends on the input (data-dependent control flow; here it was "
         f"{_short(read.seen)}), and the file would hold only this branch; use torch.where, torch.cond or a torch.jit.script function")
+
+
+def _depends_on_data(value: Captured, makers: dict[Captured, Node]) -> bool:
+    """Whether more than the sizes of the inputs decides over a tensor (a mask that is made of sizes is guarded like them)."""
+    seen: set[Captured] = set()
+    stack = [value]
+    while stack:
+        current = stack.pop()
+        if current in seen or current.constant is not None:
+            continue
+        seen.add(current)
+        node = makers.get(current)
+        if node is None:
+            return True
+        if node.op not in _READS_SIZES_ONLY:
+            stack += list(node.inputs())
+    return False
 
 
 def _comparison(value: Captured, env: dict[Captured, Any], makers: dict[Captured, Node]) -> tuple[str, Any, Any] | None:

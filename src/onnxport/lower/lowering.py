@@ -12,7 +12,7 @@ from onnxport import errors
 from onnxport.aten.graph import Arg, Block, Graph, Node
 from onnxport.aten.graph import Value as Captured
 from onnxport.aten.source import where
-from onnxport.lower import constants, missing, structural
+from onnxport.lower import constants, missing, scalars, structural
 from onnxport.ops import registry
 from onnxport.target import dims
 from onnxport.target.builder import Builder
@@ -105,6 +105,8 @@ class Lowering:
         handler = self.structural.get(node.op)
         if handler is not None:
             return handler(self, node, args)
+        if scalars.handles(node):
+            return scalars.lower(self, node, args)
         folded = constants.compute(self.g, node, args)
         if folded is not None:
             return folded

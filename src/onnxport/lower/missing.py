@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from onnxport import errors
 from onnxport.aten.graph import Block, Graph, Node
 from onnxport.aten.source import where
-from onnxport.lower import structural
+from onnxport.lower import scalars, structural
 from onnxport.ops import registry
 
 
@@ -15,7 +15,7 @@ def check(graph: Graph) -> None:
     """Raises one `UnsupportedOperatorError` that lists every operator without a function, with place and count."""
     missing: dict[str, list[Node]] = {}
     for node in walk(graph.block):
-        if node.op not in structural.HANDLERS and registry.find(node.op, node.overload) is None:
+        if node.op not in structural.HANDLERS and not scalars.handles(node) and registry.find(node.op, node.overload) is None:
             name = f"{node.op}.{node.overload}" if node.overload else node.op
             missing.setdefault(name, []).append(node)
     if missing:

@@ -358,14 +358,19 @@ def _rolled(g: Builder, x: Value, axis: int, shift: Size) -> Value:
         shift %= size
     if isinstance(shift, int) and shift < 0 and dims.compare(">=", size, -shift):
         first = -shift  # so many are cut off in front: a number that needs no node
-        return g.op("Concat", sliced(g, x, axis, first), sliced(g, x, axis, 0, first), axis=axis)  # type: ignore[no-any-return]
+        return _swapped(g, x, axis, first)
     if not (isinstance(shift, int) and shift > 0 and dims.compare(">=", size, shift)):
         shift = dims.mod(shift, dims.maximum(size, 1))
     if isinstance(shift, int):
-        cut: Size = -shift
-        return g.op("Concat", sliced(g, x, axis, cut), sliced(g, x, axis, 0, cut), axis=axis)  # type: ignore[no-any-return]
-    cut = size - shift
-    return g.op("Concat", sliced(g, x, axis, cut), sliced(g, x, axis, 0, cut), axis=axis)  # type: ignore[no-any-return]
+        return _swapped(g, x, axis, -shift)
+    return _swapped(g, x, axis, size - shift)
+
+
+def _swapped(g: Builder, x: Value, axis: int, cut: Size) -> Value:
+    """What is behind `cut` and then what is before it. The sum of the two sizes is the size again, whatever the parts are."""
+    result: Value = g.op("Concat", sliced(g, x, axis, cut), sliced(g, x, axis, 0, cut), axis=axis)
+    result.shape = x.shape
+    return result
 
 
 # ---------------------------------------------------------------------- blocks of channels
