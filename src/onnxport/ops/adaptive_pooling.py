@@ -86,13 +86,13 @@ def _average(g: Builder, x: Value, output_size: int | Sequence[Size], count: int
     axes = list(range(rank_of(x) - count, rank_of(x)))
     if all(o == 1 for o in output):
         if x.dtype == DataType.DOUBLE:
-            return g.op("ReduceMean", x, g.const(axes), keepdims=1)  # type: ignore[no-any-return]
-        return _on_batch(g, "GlobalAveragePool", x, count)  # type: ignore[no-any-return]
+            return g.op("ReduceMean", x, g.const(axes), keepdims=1)
+        return _on_batch(g, "GlobalAveragePool", x, count)
     kernel = _plain_window(x, output)
     if kernel is not None and x.dtype != DataType.DOUBLE:
         if all(k == 1 for k in kernel):
-            return g.op("Identity", x)  # type: ignore[no-any-return]
-        return _on_batch(g, "AveragePool", x, count, kernel_shape=kernel, strides=kernel)  # type: ignore[no-any-return]
+            return g.op("Identity", x)
+        return _on_batch(g, "AveragePool", x, count, kernel_shape=kernel, strides=kernel)
     # float16 is averaged in float32, as PyTorch does.
     result = cast(g, x, DataType.FLOAT) if x.dtype in (DataType.FLOAT16, DataType.BFLOAT16) else x
     for axis, out in zip(axes, output, strict=True):
@@ -106,7 +106,7 @@ def _averaged(g: Builder, x: Value, axis: int, out: Size) -> Value:
     if dims.equal(size, out):
         return x
     if out == 1:
-        return g.op("ReduceMean", x, g.const([axis]), keepdims=1)  # type: ignore[no-any-return]
+        return g.op("ReduceMean", x, g.const([axis]), keepdims=1)
     return along_axis(g, x, axis, _averages(g, size, out, x.dtype))  # type: ignore[arg-type]
 
 
@@ -114,13 +114,13 @@ def along_axis(g: Builder, x: Value, axis: int, matrix: Value) -> Value:
     """`x` with `axis` mapped by `matrix` (out, in). ONNX MatMul."""
     rank = rank_of(x)
     if axis == rank - 1:
-        return g.op("MatMul", x, g.op("Transpose", matrix, perm=[1, 0]))  # type: ignore[no-any-return]
+        return g.op("MatMul", x, g.op("Transpose", matrix, perm=[1, 0]))
     if axis == rank - 2:
-        return g.op("MatMul", matrix, x)  # type: ignore[no-any-return]
+        return g.op("MatMul", matrix, x)
     perm = [i for i in range(rank) if i != axis] + [axis]
     back = [*range(axis), rank - 1, *range(axis, rank - 1)]
     moved = g.op("MatMul", g.op("Transpose", x, perm=perm), g.op("Transpose", matrix, perm=[1, 0]))
-    return g.op("Transpose", moved, perm=back)  # type: ignore[no-any-return]
+    return g.op("Transpose", moved, perm=back)
 
 
 def _averages(g: Builder, size: Size, out: Size, dtype: DataType) -> Value:
@@ -133,7 +133,7 @@ def _averages(g: Builder, size: Size, out: Size, dtype: DataType) -> Value:
     at_ = windows.arange(g, size)
     outside = g.op("Or", g.op("Less", at_, start_), g.op("Less", g.op("Sub", end_, g.const(1)), at_))
     inside = g.op("Cast", g.op("Not", outside), to=dtype)
-    return g.op("Div", inside, g.op("Cast", g.op("Sub", end_, start_), to=dtype))  # type: ignore[no-any-return]
+    return g.op("Div", inside, g.op("Cast", g.op("Sub", end_, start_), to=dtype))
 
 
 def _bounds(g: Builder, size: Size, out: Size) -> tuple[Value, Value]:
@@ -192,4 +192,4 @@ def _places(g: Builder, size: Size, out: Size) -> Value:
     start_, end_ = _bounds(g, size, out)
     # A window is at most ceil(D / O) + 1 long, and no longer than the dim.
     longest_ = windows.arange(g, dims.minimum(dims.ceildiv(size, out) + 1, size))
-    return g.op("Min", g.op("Add", start_, longest_), g.op("Sub", end_, g.const(1)))  # type: ignore[no-any-return]
+    return g.op("Min", g.op("Add", start_, longest_), g.op("Sub", end_, g.const(1)))

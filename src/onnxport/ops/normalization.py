@@ -31,7 +31,7 @@ def moments(g: Builder, x: Value, axes: Sequence[int]) -> tuple[Value, Value, Va
 
 def deviation(g: Builder, variance: Value, eps: float) -> Value:
     """sqrt(variance + eps)."""
-    return g.op("Sqrt", g.op("Add", variance, g.const(eps, variance.dtype)))  # type: ignore[no-any-return]
+    return g.op("Sqrt", g.op("Add", variance, g.const(eps, variance.dtype)))
 
 
 def along(g: Builder, vector: Value, rank: int, axis: int = 1) -> Value:
@@ -154,7 +154,7 @@ def _per_channel(g: Builder, x: Value, weight: Value | None, bias: Value | None,
         return affine(g, g.op("Div", centred, deviation(g, variance, eps)), weight, bias)
     assert x.dtype is not None
     scale, shift = constant_or(g, weight, 1.0, [channels], x.dtype), constant_or(g, bias, 0.0, [channels], x.dtype)
-    return g.op("InstanceNormalization", x, cast(g, scale, x.dtype), cast(g, shift, x.dtype), epsilon=eps)  # type: ignore[no-any-return]
+    return g.op("InstanceNormalization", x, cast(g, scale, x.dtype), cast(g, shift, x.dtype), epsilon=eps)
 
 
 @aten
@@ -186,7 +186,7 @@ def layer_norm(g: Builder, input: Value, normalized_shape: Sequence[Size], weigh
     if g.opset >= 17 and dtype != DataType.DOUBLE:
         scale = cast(g, constant_or(g, weight, 1.0, normalized_shape, dtype), dtype)
         shift = None if bias is None else cast(g, bias, dtype)
-        return g.op("LayerNormalization", input, scale, shift, axis=-len(normalized_shape), epsilon=eps)  # type: ignore[no-any-return]
+        return g.op("LayerNormalization", input, scale, shift, axis=-len(normalized_shape), epsilon=eps)
     rank = rank_of(input)
     centred, _, variance = moments(g, input, range(rank - len(normalized_shape), rank))
     return affine(g, g.op("Div", centred, deviation(g, variance, eps)), weight, bias, None)

@@ -20,7 +20,7 @@ _END = 2**63 - 1
 def constant_pad_nd(g: Builder, self: Value, pad: Sequence[Size], value: Number | Value = 0) -> Value:
     """constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor. ONNX Pad; negative pads cut."""
     fill = None if not isinstance(value, Value) and value == 0 else tensor(g, value, self.dtype)
-    return g.op("Pad", self, _onnx_pads(g, self, pad), fill, mode="constant")  # type: ignore[no-any-return]
+    return g.op("Pad", self, _onnx_pads(g, self, pad), fill, mode="constant")
 
 
 @aten
@@ -97,7 +97,7 @@ def _cut(g: Builder, x: Value, cut: Sequence[Size]) -> Value:
 
 
 def _slice(g: Builder, x: Value, axis: int, start: Size, end: Size) -> Value:
-    return g.op("Slice", x, g.sizes([start]), g.sizes([end]), g.const([axis]))  # type: ignore[no-any-return]
+    return g.op("Slice", x, g.sizes([start]), g.sizes([end]), g.const([axis]))
 
 
 def _onnx_pads(g: Builder, x: Value, pads: Sequence[Size]) -> Value:

@@ -160,7 +160,7 @@ def avg_pool(g: Builder, self: Value, kernel_size: Ints, stride: Ints = (), padd
 def _avg_pool(g: Builder, x: Value, window: Window, count_include_pad: bool) -> Value:
     counted = int(count_include_pad and any(window.padding))
     if g.opset >= 10 or not window.ceil:
-        return g.op("AveragePool", x, count_include_pad=counted, **window.attributes())  # type: ignore[no-any-return]
+        return g.op("AveragePool", x, count_include_pad=counted, **window.attributes())
     if not is_static(shape_of(x)[2:]):
         raise errors.UnsupportedError(f"average pooling with ceil_mode of dynamic sizes needs opset 10 or higher (opset_version={g.opset} was asked)")
     # Below opset 10 there is no ceil_mode. Padding that counts is made first, what hangs over does not count.
@@ -198,10 +198,10 @@ def _exact_avg_pool(g: Builder, x: Value, window: Window, count_include_pad: boo
 
     padded = total(windows.pad(g, x, before, after))
     if divisor is not None or not any(over) and (count_include_pad or not any(before)):
-        return g.op("Div", padded, g.const(divisor or dims.product(window.kernel), x.dtype))  # type: ignore[no-any-return]
+        return g.op("Div", padded, g.const(divisor or dims.product(window.kernel), x.dtype))
     ones: Value = g.op("Expand", g.const(1, x.dtype), g.sizes([1, 1, *shape_of(x)[2:]]))
     if count_include_pad:
         ones = windows.pad(g, windows.pad(g, ones, before, before, 1), [0] * window.count, over)
     else:
         ones = windows.pad(g, ones, before, after)
-    return g.op("Div", padded, total(ones))  # type: ignore[no-any-return]
+    return g.op("Div", padded, total(ones))

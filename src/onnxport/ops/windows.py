@@ -29,7 +29,7 @@ def arange(g: Builder, count: Size, step: int = 1) -> Value:
     ones = g.op("ConstantOfShape", g.sizes([count]), value=torch.ones(1, dtype=torch.int64))
     result = g.op("Squeeze", g.op("NonZero", ones), g.const([0]))
     result.shape = (count,)
-    return result if step == 1 else g.op("Mul", result, g.const(step))  # type: ignore[no-any-return]
+    return result if step == 1 else g.op("Mul", result, g.const(step))
 
 
 def count_of(size: Size, kernel: int, stride: int, dilation: int) -> Size:
