@@ -68,7 +68,7 @@ expressions = st.recursive(
     max_leaves=8,
 )
 assignments = st.fixed_dictionaries({name: st.integers(low, 12) for name, low in LOWS.items()})
-many = settings(max_examples=300, deadline=None)
+many = settings(max_examples=200, deadline=None)
 
 
 def sized(expression: Expression, known: dict[str, int]) -> Size:
@@ -161,6 +161,9 @@ A, B = dims.symbol("a"), dims.symbol("b", 1)
     (dims.floordiv(A - 1, 2) + 1, "((a + 1) // 2)"),
     (dims.mod(A * 4 + 6, 4), "2"),
     (dims.mod(A * B, B), "0"),
+    (dims.mod(7 - dims.mod(A, 7), 7), "(6*a % 7)"),
+    (dims.mod(dims.mod(A, 12) * 3 + B, 4), "((3*a + b) % 4)"),
+    (dims.maximum(A - dims.mod(-3, dims.maximum(A, 1)), 0), "a - (-3 % max(1, a))"),
     (dims.maximum(A + 1, 0), "a + 1"),
     (dims.minimum(A, dims.floordiv(A, 2)), "(a // 2)"),
     (dims.maximum(A - dims.minimum(A, 2), 0), "a - min(2, a)"),
@@ -169,7 +172,7 @@ A, B = dims.symbol("a"), dims.symbol("b", 1)
     (dims.floordiv(A, B * 2), "(a // (2*b))"),
 ])
 def test_comes_out_simple(made: Size, text: str) -> None:
-    assert str(made).replace("min(a, 2)", "min(2, a)") == text
+    assert str(made) == text
 
 
 def test_a_name_that_another_export_used_brings_no_bounds_along() -> None:

@@ -166,7 +166,7 @@ def _from_terms(terms: dict[Monomial, int]) -> Size:
         return 0
     if len(kept) == 1 and not kept[0][0]:
         return kept[0][1]
-    kept.sort(key=lambda item: (-len(item[0]), [a.text for a in item[0]]))
+    kept.sort(key=lambda item: (-len(item[0]), [(a.fn is not None, a.text) for a in item[0]]))  # names before functions: reads well
     return Dim(tuple(kept))
 
 
@@ -263,11 +263,15 @@ def _low(size: Size, depth: int) -> float:
         for other in others:
             factor = factor * Dim((((other,), 1),))
         rest = size - factor * Dim((((atom,), 1),))
-        for scale, bound in _edges(atom, below=coefficient > 0):
-            # scale * atom is at least (at most) the bound, so scale * size is at least this:
-            low = _low(rest * scale + factor * bound, depth - 1)
-            best = max(best, low if abs(low) == INFINITY else -(-low // scale))
+        for group in _edges(atom, below=coefficient > 0):
+            best = max(best, min(_low_with(rest, factor, scale, bound, depth - 1) for scale, bound in group))
     return best
+
+
+def _low_with(rest: Size, factor: Size, scale: int, bound: Size, depth: int) -> float:
+    """A lower bound of rest + factor * atom, where factor * (scale * atom) is not less than factor * bound."""
+    low = _low(rest * scale + factor * bound, depth)
+    return low if abs(low) == INFINITY else -(-low // scale)
 
 
 def _interval_low(size: Size) -> float:
@@ -297,16 +301,18 @@ def _from_lows(size: Dim) -> Size:
     return total
 
 
-def _edges(atom: Atom, *, below: bool) -> list[tuple[int, Size]]:
-    """Pairs (k, bound) such that k * atom is never less (`below`) or never more than the bound, itself a size."""
+def _edges(atom: Atom, *, below: bool) -> list[list[tuple[int, Size]]]:
+    """Groups of pairs (k, bound): in each group, for one of its pairs k * atom is never less (`below`) or never more than bound."""
     a, b = atom.args
     if atom.fn in ("max", "min"):
-        return [(1, a), (1, b)] if (atom.fn == "max") == below else []
+        either = (atom.fn == "max") == below  # max(a, b) is not less than a, and not less than b; one of the two it is
+        return [[(1, a)], [(1, b)]] if either else [[(1, a), (1, b)]]
     if atom.fn == "//" and isinstance(b, int) and b > 0:
-        return [(b, a - (b - 1))] if below else [(b, a)]
-    if below or bounds(a)[0] < 0 or bounds(b)[0] < 0:
+        return [[(b, a - (b - 1))]] if below else [[(b, a)]]
+    if below or bounds(b)[0] < 0:
         return []
-    return [(1, a)] if atom.fn == "//" else [(1, a), (1, b - 1)]
+    whole: list[list[tuple[int, Size]]] = [[(1, a)]] if bounds(a)[0] >= 0 else []
+    return whole if atom.fn == "//" else [*whole, [(1, b - 1)]]
 
 
 def _times(a: float, b: float) -> float:
@@ -381,13 +387,27 @@ def mod(a: Size, b: Size) -> Size:
     if b == 1 or _exact_quotient(a, b) is not None:
         return 0
     if isinstance(b, int) and b > 0:
-        a = _from_terms({m: c % b for m, c in _terms(a)})
+        a = _from_terms({m: c % b for m, c in _terms(_without_mods(a, b))})
         if isinstance(a, int):
             return a % b
     low, high = bounds(a)
     if low >= 0 and high < bounds(b)[0]:
         return a
     return _function("%", a, b)
+
+
+def _without_mods(size: Size, divisor: int) -> Size:
+    """A size with the same rest modulo `divisor`: x % (k divisor) in it is as good as x."""
+    if not isinstance(size, Dim):
+        return size
+    total: Size = 0
+    for monomial, coefficient in size.terms:
+        value: Size = coefficient
+        for atom in monomial:
+            same = atom.fn == "%" and isinstance(atom.args[1], int) and atom.args[1] % divisor == 0
+            value = value * (_without_mods(atom.args[0], divisor) if same else Dim((((atom,), 1),)))
+        total = total + value
+    return total
 
 
 def ceildiv(a: Size, b: Size) -> Size:
