@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from onnxport.ops.reduction import floating
 from onnxport.ops.registry import aten
-from onnxport.ops.support import axis_of, cast, rank_of
+from onnxport.ops.support import axis_of, cast, floating, rank_of
 from onnxport.target.builder import Builder
 from onnxport.target.sizes import reshape
 from onnxport.target.value import DataType, Value

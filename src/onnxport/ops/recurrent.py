@@ -11,7 +11,6 @@ from onnxport.ops import stepwise
 from onnxport.ops.packed import packed, unpacked
 from onnxport.ops.registry import aten
 from onnxport.ops.support import rank_of, shape_of
-from onnxport.target import dims
 from onnxport.target.builder import Builder
 from onnxport.target.dims import Size
 from onnxport.target.sizes import reshape, squeeze, unsqueeze

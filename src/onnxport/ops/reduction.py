@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import torch
 
 from onnxport.ops.registry import aten
-from onnxport.ops.support import Number, axes_of, cast, promoted, rank_of, shape_of, tensor
+from onnxport.ops.support import Number, axes_of, cast, floating, promoted, rank_of, shape_of, tensor
 from onnxport.target import dims
 from onnxport.target.builder import Builder
 from onnxport.target.dims import Size
@@ -51,11 +51,6 @@ def summable(g: Builder, x: Value, dtype: torch.dtype | None) -> Value:
 def size_as(g: Builder, size: Size, dtype: DataType | None) -> Value:
     """A size as a scalar of a float dtype."""
     return g.const(float(size), dtype) if isinstance(size, int) else g.op("Cast", g.scalar(size), to=dtype)  # type: ignore[no-any-return]
-
-
-def floating(g: Builder, x: Value) -> Value:
-    """Integers and bools as the default float."""
-    return x if is_float(x.dtype) else cast(g, x, DataType.FLOAT)
 
 
 # ---------------------------------------------------------------------- sums and products
