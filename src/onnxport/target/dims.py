@@ -528,9 +528,13 @@ def parse(text: str) -> Size:
     return _parsed(ast.parse(text.strip(), mode="eval").body)
 
 
-_CALLS = {"max": maximum, "Max": maximum, "min": minimum, "Min": minimum, "FloorDiv": floordiv, "Mod": mod, "PythonMod": mod,
-          "CleanDiv": floordiv, "CeilDiv": ceildiv, "CeilToInt": lambda a: a, "IntTrueDiv": floordiv}
-_OPERATORS = {ast.Add: _add, ast.Sub: lambda a, b: _add(a, _mul(b, -1)), ast.Mult: _mul, ast.FloorDiv: floordiv, ast.Mod: mod}
+_CALLS: dict[str, Callable[..., Size]] = {
+    "max": maximum, "Max": maximum, "min": minimum, "Min": minimum, "Mod": mod, "PythonMod": mod,
+    "FloorDiv": floordiv, "CleanDiv": floordiv, "IntTrueDiv": floordiv, "CeilDiv": ceildiv, "CeilToInt": lambda a: a,
+}
+_OPERATORS: dict[type[ast.operator], Callable[[Size, Size], Size]] = {
+    ast.Add: _add, ast.Sub: lambda a, b: _add(a, _mul(b, -1)), ast.Mult: _mul, ast.FloorDiv: floordiv, ast.Mod: mod,
+}
 
 
 def _parsed(node: ast.AST) -> Size:
