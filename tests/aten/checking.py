@@ -47,7 +47,10 @@ def graph_of(model: Any, inputs: list[torch.Tensor]) -> Graph:
 def _state(model: Any) -> dict[str, torch.Tensor]:
     if not isinstance(model, torch.nn.Module):
         return {}
-    own = {name: t for name, t in vars(model).items() if isinstance(t, torch.Tensor)}
+    own = {}
+    for name, item in vars(model).items():
+        items = {f"{name}.{i}": t for i, t in enumerate(item)} if isinstance(item, list) else {name: item}
+        own.update({n: t for n, t in items.items() if isinstance(t, torch.Tensor)})
     return {name: t.detach().clone() for name, t in [*model.named_parameters(), *model.named_buffers(), *own.items()]}
 
 

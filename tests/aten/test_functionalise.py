@@ -81,6 +81,9 @@ VIEWS = {
     "real": lambda y: torch.real(y)[1],
 }
 
+# The trace takes a list of pieces apart, so their number is that of the example; view_3d branches.
+FIXED = ("view_3d", "unbind", "unbind_rows", "chunk_uneven", "piece_of_piece")
+
 # Each writes into v and may use x, a matrix that v does not look at.
 WRITES = {
     "add": lambda v, x: v.add_(1),
@@ -119,4 +122,4 @@ def test_view_and_write(view: str, write: str) -> None:
         again = VIEWS[view](y)
         return y, v, before * 1, again + y.sum()
 
-    check(program, X, others=((BIGGER,),) if view not in ("view_3d", "view_sizes", "unbind_rows", "unbind") else ())
+    check(program, X, others=((BIGGER,),) if view not in FIXED else ())

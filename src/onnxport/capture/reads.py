@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from onnxport import errors
 from onnxport.aten.source import LIBRARY
 from onnxport.capture import torch_private
 
@@ -25,11 +26,13 @@ class Recorder(threading.local):
     """The reads of the capture that runs in this thread (None: no capture).
 
     literals: the tensors that `torch.tensor` made, by address, with a copy of what was in them before anybody wrote into one.
+    replaced: tensors whose `.data` was assigned, with what it was.
     """
 
     def __init__(self) -> None:
         self.reads: list[tuple[str, Any, Any, str]] | None = None
         self.literals: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+        self.replaced: list[tuple[torch.Tensor, torch.Tensor]] = []
 
 
 _recorder = Recorder()
@@ -157,10 +160,111 @@ def _stacked(data: Any) -> torch.Tensor:
     return torch.tensor(data)
 
 
+def _getitem() -> Callable[..., Any]:
+    """`x[c]` with a bool tensor `c` of rank 0 is traced as the mask that it is; PyTorch reads `c` and says nothing."""
+    original = torch.Tensor.__getitem__
+
+    def index(self: torch.Tensor, key: Any) -> Any:
+        if _recorder.reads is not None and torch_private.is_tracing():
+            if _is_truth(key):
+                return original(self.unsqueeze(0), key.reshape(1))
+            _note_truths(key)
+        return original(self, key)
+
+    return index
+
+
+def _setitem() -> Callable[..., Any]:
+    """`x[key] = value` traced for all sizes: PyTorch takes leading ones off the value by a `view` to the example's sizes."""
+    original, look = torch.Tensor.__setitem__, torch.Tensor.__getitem__
+
+    def assign(self: torch.Tensor, key: Any, value: Any) -> None:
+        if _recorder.reads is None or not torch_private.is_tracing():
+            return original(self, key, value)
+        if _is_truth(key):
+            self, key = self.unsqueeze(0), key.reshape(1)
+        _note_truths(key)
+        if not isinstance(value, torch.Tensor):
+            return original(self, key, value)
+        if _is_basic(key):
+            target = look(self, key)
+            target.copy_(_without_ones(value, value.dim() - target.dim()))
+            return None
+        return original(self, key, _without_ones(value, value.dim()))
+
+    return assign
+
+
+def _without_ones(value: torch.Tensor, most: int) -> torch.Tensor:
+    """Up to `most` leading dims of size 1 taken off."""
+    with torch_private.untraced():
+        sizes = tuple(value.shape)
+    for size in sizes[: max(most, 0)]:
+        if size != 1:
+            break
+        value = value.squeeze(0)
+    return value
+
+
+def _is_basic(key: Any) -> bool:
+    """Whether an index gives a view."""
+    if type(key) is tuple:
+        return all(_is_basic(item) and type(item) is not tuple for item in key)
+    if isinstance(key, torch.Tensor):
+        return key.dim() == 0 and key.dtype not in (torch.bool, torch.uint8)
+    return key is None or key is Ellipsis or type(key) in (int, slice)
+
+
+def _note_truths(key: Any) -> None:
+    for item in key if type(key) is tuple else ():
+        if _is_truth(item):
+            _note("bool", item, item)
+
+
+def _resize(name: str) -> Callable[..., Any]:
+    """The tracer loses a tensor that is resized in place, and what is computed from it would be constant."""
+    original = getattr(torch.Tensor, name)
+
+    def resize(self: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+        if _recorder.reads is not None and torch_private.is_tracing():
+            source, _ = user_line(2)
+            raise errors.UnsupportedError(f"{name} cannot be exported: it changes a tensor's size in place; make a new tensor\n  at {source}")
+        return original(self, *args, **kwargs)  # type: ignore[no-any-return]
+
+    return resize
+
+
+def _is_truth(key: Any) -> bool:
+    return isinstance(key, torch.Tensor) and key.dtype == torch.bool and key.dim() == 0
+
+
+def _data() -> property:
+    """`x.data` is traced as `x.detach()`; what is assigned to it is traced as the tensor's new value, and is undone at the end."""
+    original = torch.Tensor.data
+
+    def get(self: torch.Tensor) -> torch.Tensor:
+        if _recorder.reads is None or not torch_private.is_tracing():
+            return original.__get__(self)  # type: ignore[no-any-return,attr-defined]
+        return self.detach()
+
+    def put(self: torch.Tensor, new: torch.Tensor) -> None:
+        if _recorder.reads is None or not torch_private.is_tracing():
+            original.__set__(self, new)  # type: ignore[attr-defined]
+            return
+        value = torch_private.get_value_trace(new)
+        with torch_private.untraced():
+            _recorder.replaced.append((self, original.__get__(self)))  # type: ignore[attr-defined]
+            original.__set__(self, new)  # type: ignore[attr-defined]
+        torch_private.set_value_trace(self, value)
+
+    return property(get, put)
+
+
 _IN_PLACE = {
     "__iadd__": operator.add, "__isub__": operator.sub, "__imul__": operator.mul, "__itruediv__": operator.truediv,
     "__ifloordiv__": operator.floordiv, "__imod__": operator.mod, "__ipow__": operator.pow,
 }
+_RESIZES = ("resize_", "resize_as_")
 _READS = {
     "__bool__": "bool", "__int__": "number", "__float__": "number", "__complex__": "number", "item": "number", "tolist": "array",
     "numpy": "array", "__array__": "array", "__index__": "index", "__len__": "length", "__contains__": "bool",
@@ -168,11 +272,16 @@ _READS = {
 
 
 def _install() -> dict[str, Any]:
-    before = {name: vars(torch.Tensor).get(name) for name in (*_READS, *_IN_PLACE)}
+    before = {name: vars(torch.Tensor).get(name) for name in (*_READS, *_IN_PLACE, *_RESIZES, "__getitem__", "__setitem__", "data")}
     for name, kind in _READS.items():
         setattr(torch.Tensor, name, _reading(name, kind))
     for name, plain in _IN_PLACE.items():
         setattr(torch.Tensor, name, _out_of_place(name, plain))
+    for name in _RESIZES:
+        setattr(torch.Tensor, name, _resize(name))
+    setitem, getitem = _setitem(), _getitem()
+    torch.Tensor.__setitem__, torch.Tensor.__getitem__ = setitem, getitem  # type: ignore[method-assign]
+    torch.Tensor.data = _data()  # type: ignore[assignment]
     before["tensor"] = torch.tensor
     torch.tensor = _tensor_of(torch.tensor)
     return before
@@ -195,13 +304,21 @@ def literals() -> dict[int, tuple[torch.Tensor, torch.Tensor]]:
     return _recorder.literals
 
 
+def replaced() -> list[torch.Tensor]:
+    """The tensors whose `.data` the program has assigned so far, in this thread's capture."""
+    return [tensor for tensor, _ in _recorder.replaced]
+
+
 @contextlib.contextmanager
 def recorded() -> Iterator[list[tuple[str, Any, Any, str]]]:
     """Collects (kind, traced value, what Python saw, source line) of every read in this thread."""
-    before = _recorder.reads, _recorder.literals
+    before = _recorder.reads, _recorder.literals, _recorder.replaced
     with _hooks():
-        _recorder.reads, _recorder.literals = [], {}
+        _recorder.reads, _recorder.literals, _recorder.replaced = [], {}, []
         try:
             yield _recorder.reads
         finally:
-            _recorder.reads, _recorder.literals = before
+            replaced = _recorder.replaced
+            _recorder.reads, _recorder.literals, _recorder.replaced = before
+            for tensor, data in reversed(replaced):
+                tensor.data = data

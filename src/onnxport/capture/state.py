@@ -35,11 +35,18 @@ class State:
         found = ((name, _get(container, key), tensor) for container, key, name, tensor in self.slots)
         return [(name, new) for name, new, tensor in found if new is not tensor and isinstance(new, torch.Tensor)]
 
+    def named(self, tensors: list[torch.Tensor]) -> list[tuple[str, torch.Tensor]]:
+        """(name, tensor) of those that the model keeps."""
+        if not tensors:
+            return []
+        names = {id(t): n for n, t in [*self.weights.items(), *self.attributes.items()]}
+        return [(names[id(t)], t) for t in tensors if id(t) in names]
+
     @contextlib.contextmanager
     def unchanged(self) -> Iterator[None]:
         """Puts buffers and attributes back as they were, also when the model raises; a changed parameter is an error."""
         kept = {**{n: t for n, t in self.weights.items() if n not in self.parameters}, **self.attributes}
-        copies = [(t, t.detach().clone(), _version(t)) for t in kept.values() if t.device.type != "meta"]
+        copies = [(t, t.detach().clone()) for t in kept.values() if t.device.type != "meta"]
         versions = {name: _version(self.weights[name]) for name in self.parameters if name in self.weights}
         try:
             yield
@@ -48,8 +55,8 @@ class State:
                 if _get(container, key) is not tensor:
                     container[key] = tensor
             with torch.no_grad():
-                for tensor, copy, version in copies:
-                    if _version(tensor) != version:
+                for tensor, copy in copies:
+                    if not torch.equal(tensor, copy):  # batch norm writes its statistics without counting up their versions
                         tensor.copy_(copy)
         changed = [name for name, version in versions.items() if _version(self.weights[name]) != version]
         if changed:

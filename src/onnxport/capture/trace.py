@@ -78,7 +78,7 @@ class _Run:
             if kind != "index" and value is not None:
                 self.watched.append(index)
                 outputs.append(_stand_in(value))
-        for name, tensor in self.state.rebound():
+        for name, tensor in [*self.state.rebound(), *self.state.named(reads.replaced())]:
             self.rebound.append(name)
             outputs.append(tensor)
         for item in outputs:

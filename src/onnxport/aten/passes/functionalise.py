@@ -49,6 +49,7 @@ class _Functionaliser:
         self.memory = Memory(self.make)
         self.memory.block = graph.block
         self.renamed: dict[Value, Value] = {}
+        self.lists: dict[Value, tuple[str, list[Value]]] = {}
 
     def run(self) -> None:
         """Rewrites the block, then brings outputs up to date and names what was written and is not returned."""
@@ -97,6 +98,8 @@ class _Functionaliser:
             self.view(node)
         elif node.op == "prim::ListUnpack" and isinstance(node.args["self"], Value):
             self.unpack(node)
+        elif node.op in views.OF_SEVERAL:
+            self.several(node)
         elif node.blocks:
             self.nested(node)
         else:
@@ -130,11 +133,28 @@ class _Functionaliser:
 
     def unpack(self, node: Node) -> None:
         """The pieces of a list of views."""
-        source = node.args["self"]
-        node.args = {"self": self.memory.newest(source)}
+        source, memory = node.args["self"], self.memory
+        node.args = {"self": memory.newest(source)}
         self.make.nodes.append(node)
-        if source in self.memory.places and node.outputs:
-            self.memory.look(source, node, node.outputs, PIECES)
+        op, tensors = self.lists.get(source, ("", []))
+        for tensor, output in zip(tensors, node.outputs, strict=False):
+            self.look_by(op, tensor, output, node)
+        if source in memory.places and node.outputs:
+            memory.look(source, node, node.outputs, PIECES)
+
+    def several(self, node: Node) -> None:
+        """Views of several tensors, or of one that is given in a list."""
+        tensors, output = node.args["tensors"], node.outputs[0]
+        self.plain(node)
+        if node.op in views.EACH_OF_SEVERAL:
+            self.lists[output] = views.EACH_OF_SEVERAL[node.op], tensors
+        elif len(tensors) == 1 and (node.op != "aten::einsum" or views.only_moves(node.args["equation"])):
+            self.look_by(node.op, tensors[0], output, node)
+
+    def look_by(self, op: str, source: Value, output: Value, node: Node) -> None:
+        """`output` looks at `source`, as if `op` had made it; `expand_as` can do so again, as the sizes are those of `output`."""
+        view = Node(op, "", {"self": source, "other": output}, [output], scope=node.scope, source=node.source)
+        self.memory.look(source, view, [output], views.key(view))
 
     def nested(self, node: Node) -> None:
         """A node with blocks. What they read from outside is brought up to date before; writes to it are refused."""
@@ -173,7 +193,7 @@ class _Functionaliser:
         elif node.op == "aten::set_data":
             self.memory.places[node.args["self"]] = self.memory.place(node.args["new_data"])
         elif node.op in writes.METADATA:
-            node.op = node.op.removesuffix("_")
+            node.op, node.overload = writes.functional_name(node)
             source, node.schema = node.args["self"], None
             self.view(node)
             self.memory.places[source] = self.memory.place(node.outputs[0])
@@ -253,10 +273,10 @@ class _Functionaliser:
             self.becomes(output, place)
 
     def statistics(self, node: Node, before: dict[str, Arg]) -> None:
-        """Running statistics get new values; the node itself reads the old ones."""
-        places = [self.memory.place(before[name]) for name in ("running_mean", "running_var")]
-        for place, (_, new) in zip(places, list(statistics.written(self.make, node)), strict=True):
-            self.memory.write(place, new, node)
+        """Running statistics get new values. The node itself does not look at them then."""
+        for name, new in list(statistics.written(self.make, node)):
+            self.memory.write(self.memory.place(before[name]), new, node)
+            node.args[name] = None
 
     def copy(self, node: Node, place: Place) -> Value | None:
         """`copy_`: cast and broadcast. None where a place is copied onto itself, as `x[0] += 1` does in the end."""

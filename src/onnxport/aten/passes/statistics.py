@@ -21,15 +21,15 @@ def updates(node: Node) -> bool:
     return switch is not None and node.args[switch] is True and isinstance(node.args.get("running_mean"), Value)
 
 
-def written(make: Maker, node: Node) -> Iterator[tuple[Value, Value]]:
-    """(running statistic, its new value). `node` has the newest values for arguments."""
+def written(make: Maker, node: Node) -> Iterator[tuple[str, Value]]:
+    """(argument that is a running statistic, its new value). `node` has the newest values for arguments."""
     args = node.args
     data = args["input"]
     momentum = args.get("momentum", args.get("exponential_average_factor"))
     for name, overload in (("running_mean", "dim"), ("running_var", "correction")):
         old = args[name]
         x = make.cast(data, old.dtype) if data.dtype != old.dtype else data
-        yield old, make.emit("aten::lerp", "Scalar", old, self=old, end=_statistic(make, node, x, old, overload), weight=momentum)
+        yield name, make.emit("aten::lerp", "Scalar", old, self=old, end=_statistic(make, node, x, old, overload), weight=momentum)
 
 
 def _statistic(make: Maker, node: Node, x: Value, old: Value, overload: str) -> Value:

@@ -16,7 +16,7 @@ from onnxport.aten.make import INT_MAX, Maker
 from onnxport.aten.source import where
 
 # Which argument a view looks at, where it is not `self`.
-_SOURCE = {f"aten::{name}": "input" for name in ("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout")}
+_SOURCE = {f"aten::{name}": "input" for name in ("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout")} | {"aten::linalg_diagonal": "A"}
 
 PutBack = Callable[[Maker, Node, Value, Value], Value]
 
@@ -241,7 +241,7 @@ _PIECES = {f"aten::{name}": put for name, put in _PIECES.items()}
 _TABLE: dict[str, tuple[Callable[[Node, Value], bool], PutBack]] = {
     **dict.fromkeys(("detach", "alias", "lift_fresh", "pin_memory"), (_always, _unchanged)),
     **dict.fromkeys(("contiguous", "to", "type_as", "sum_to_size"), (_same_layout, _unchanged)),
-    **dict.fromkeys(("real", "conj", "resolve_conj", "resolve_neg", "_conj", "positive"), (_real, _unchanged)),
+    **dict.fromkeys(("real", "conj", "resolve_conj", "resolve_neg", "_conj", "positive", "conj_physical"), (_real, _unchanged)),
     **dict.fromkeys(("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout"), (_inactive, _unchanged)),
     **dict.fromkeys(("view", "view_as", "_unsafe_view", "unflatten", "_reshape_alias", "atleast_1d", "atleast_2d", "atleast_3d"),
                     (_always, _reshape)),
@@ -283,8 +283,17 @@ def put_piece(make: Maker, node: Node, index: int, parent: Value, child: Value) 
     return put(make, node, index, parent, child) if put else refuse(make, node, parent, child)
 
 
+# Operators on a list of tensors whose results are a view of each, by the operator that makes one; further ones that give a view of one.
+EACH_OF_SEVERAL = {"aten::broadcast_tensors": "aten::expand_as", "aten::meshgrid": "aten::meshgrid"}
+OF_SEVERAL = frozenset({*EACH_OF_SEVERAL, "aten::einsum", "aten::cartesian_prod"})
 # Results of these may share memory with what they got, but cannot be made a second time from it.
-ONCE = frozenset({"prim::If", "prim::Loop", "aten::meshgrid"})
+ONCE = frozenset({"prim::If", "prim::Loop", "aten::meshgrid", "aten::einsum", "aten::cartesian_prod"})
+
+
+def only_moves(equation: str) -> bool:
+    """Whether an einsum of one operand sums nothing; then it gives a view."""
+    given, _, result = equation.replace(" ", "").partition("->")
+    return "," not in given and ("->" not in equation and len(set(given)) == len(given) or set(given) <= set(result))
 
 
 def key(node: Node) -> Any:
