@@ -34,7 +34,9 @@ def one_hot(g: Builder, self: Value, num_classes: int = -1) -> Value:
     depth = g.scalar(num_classes)
     if num_classes == -1:
         depth = g.op("Add", g.op("ReduceMax", self, keepdims=0), g.const(1))
-    return g.op("OneHot", self, sizes.reshape(g, depth, [1]), g.const([0, 1]), axis=-1)  # type: ignore[no-any-return]
+        num_classes = g.size_of(depth)  # type: ignore[assignment]
+    made = g.op("OneHot", sizes.reshape(g, self, [1]) if self.rank == 0 else self, sizes.reshape(g, depth, [1]), g.const([0, 1]), axis=-1)
+    return sizes.reshape(g, made, [num_classes]) if self.rank == 0 else made
 
 
 

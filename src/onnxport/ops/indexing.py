@@ -279,7 +279,7 @@ def gather(g: Builder, self: Value, dim: int, index: Value, sparse_grad: bool = 
 
     ONNX GatherElements; below opset 11 Gather of all elements in a row, by places that are constants but for the index.
     """
-    if rank_of(self) == 0 or rank_of(index) == 0:
+    if rank_of(self) == 0 or rank_of(index) == 0 or 0 in shape_of(index):
         row = g.op("Gather", sizes.reshape(g, self, [-1]), _gatherable(g, sizes.reshape(g, index, [-1])), axis=0)
         return sizes.reshape(g, row, shape_of(index))
     axis = axis_of(self, dim)

@@ -136,19 +136,17 @@ def split_with_sizes(g: Builder, self: Value, split_sizes: list[Size] | None = N
 def chunk(g: Builder, self: Value, chunks: int, dim: int = 0) -> list[Value]:
     """chunk(Tensor self, int chunks, int dim=0) -> Tensor[]: of equal size but for the last. ONNX Split.
 
-    Of a dynamic axis PyTorch gives fewer for some small sizes; the file, which must know how many, fails there.
+    Two chunks of a dynamic axis are taken for two, though PyTorch gives one where its size is 1 (and the file an empty second).
     """
     axis = axis_of(self, dim)
     size = shape_of(self)[axis]
     if size == 0:
         return parts(g, self, axis, [0] * chunks)
     part = dims.ceildiv(size, chunks)
-    if isinstance(size, int):
-        assert isinstance(part, int)
-        chunks = -(-size // part)
-        return parts(g, self, axis, [part] * (chunks - 1) + [size - part * (chunks - 1)])
-    if g.opset >= 18:
-        return list(g.op("Split", self, axis=axis, num_outputs=chunks, outputs=chunks)) if chunks > 1 else [self]
+    if isinstance(size, int) or chunks != 2:
+        chunks = counted(dims.ceildiv(size, part), f"chunk of dim {axis}")
+    if not isinstance(size, int) and chunks > 1 and g.opset >= 18:
+        return list(g.op("Split", self, axis=axis, num_outputs=chunks, outputs=chunks))
     return parts(g, self, axis, [part] * (chunks - 1) + [size - part * (chunks - 1)])
 
 

@@ -278,21 +278,6 @@ def common_shape(shapes: Sequence[Sequence[Size]]) -> list[Size] | None:
     return result
 
 
-@aten("repeat", "tile")
-def repeat(g: Builder, self: Value, repeats: list[Size] | None = None, dims: list[Size] | None = None) -> Value:
-    """repeat(Tensor self, SymInt[] repeats) -> Tensor; tile(Tensor self, SymInt[] dims), where missing dims count as 1.
-
-    ONNX Expand where each repeated dim is 1 or new, else Tile.
-    """
-    times = list(repeats if repeats is not None else dims or [])
-    times = [1] * (rank_of(self) - len(times)) + times
-    new = len(times) - rank_of(self)
-    shape = [1] * new + list(shape_of(self))
-    if all(size == 1 or count == 1 for size, count in zip(shape, times, strict=True)):
-        return sizes.expand(g, self, [count if size == 1 else size for size, count in zip(shape, times, strict=True)])
-    return g.op("Tile", sizes.unsqueeze(g, self, list(range(new))), g.sizes(times))  # type: ignore[no-any-return]
-
-
 # ---------------------------------------------------------------------- elements in another order
 
 

@@ -37,14 +37,14 @@ def scatter_nd(g: Builder, x: Value, index: Value, updates: Value, reduction: st
 
 def scatter_elements(g: Builder, x: Value, index: Value, updates: Value, axis: int, reduction: str | None = None) -> Value:
     """ONNX ScatterElements, likewise."""
-    return _scattered(g, "ScatterElements", x, index, updates, reduction, axis=axis)
+    return _scattered(g, "ScatterElements", x, index, updates, reduction, axis)
 
 
-def _scattered(g: Builder, op_type: str, x: Value, index: Value, updates: Value, reduction: str | None, **attrs: int) -> Value:
+def _scattered(g: Builder, op_type: str, x: Value, index: Value, updates: Value, reduction: str | None, axis: int | None = None) -> Value:
     lowest = 11 if op_type == "ScatterND" else 9
     lowest = max(lowest, _NEEDS.get(reduction or "", 0))
     if g.opset < lowest:
-        what = f"adding up at repeated places ({op_type} with a reduction)" if reduction else op_type
+        what = f"a reduction ({reduction!r}) at places that may repeat" if reduction else f"{op_type} (an assignment to places)"
         raise errors.UnsupportedError(f"{what} needs opset {lowest} or higher (opset_version={g.opset} was asked)")
     dtype = x.dtype
     assert dtype is not None
@@ -55,7 +55,7 @@ def _scattered(g: Builder, op_type: str, x: Value, index: Value, updates: Value,
         wide = DataType.UINT8
     if index.dtype not in (INT64, DataType.INT32) or op_type == "ScatterND":
         index = cast(g, index, INT64)
-    result = g.op(op_type, cast(g, x, wide), index, cast(g, updates, wide), reduction=reduction, **attrs)
+    result = g.op(op_type, cast(g, x, wide), index, cast(g, updates, wide), reduction=reduction, axis=axis)
     return cast(g, result, dtype)
 
 

@@ -129,6 +129,8 @@ def unique_consecutive(g: Builder, self: Value, return_inverse: bool = False, re
     """
     axis = 0 if dim is None else axis_of(self, dim)
     x = sizes.reshape(g, self, [-1]) if dim is None else self
+    if dim is not None:  # PyTorch gives all three anyway
+        return_inverse = return_counts = True
     length = shape_of(x)[axis]
     if length == 0:
         return [x, sizes.reshape(g, _none(g), shape_of(self)) if return_inverse and dim is None else _none(g), _none(g)]
