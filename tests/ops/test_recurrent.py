@@ -18,7 +18,7 @@ TB = {0: {0: "t", 1: "b"}}
 
 
 def x(*sizes: int) -> torch.Tensor:
-    return torch.randn(*sizes)
+    return torch.randn(sizes)
 
 
 class Packed(nn.Module):

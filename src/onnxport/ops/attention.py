@@ -7,6 +7,7 @@ import math
 import torch
 
 from onnxport import errors
+from onnxport.ops.reduction import logsumexp
 from onnxport.ops.registry import aten
 from onnxport.ops.support import rank_of, shape_of
 from onnxport.target import dims
@@ -155,6 +156,6 @@ def flash_attention_for_cpu(g: Builder, query: Value, key: Value, value: Value, 
     Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)
     """
     result, scores = attention(g, query, key, value, attn_mask, dropout_p, is_causal, scale, False)
-    return result, g.op("ReduceLogSumExp", scores, g.const([-1]), keepdims=0)
+    return result, logsumexp(g, scores, -1)
 
 

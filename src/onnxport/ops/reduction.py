@@ -15,8 +15,8 @@ from onnxport.ops.support import Number, axes_of, cast, floating, promoted, rank
 from onnxport.target import dims
 from onnxport.target.builder import Builder
 from onnxport.target.dims import Size
-from onnxport.target.dtypes import FLOATS, from_torch, is_float
-from onnxport.target.sizes import reshape
+from onnxport.target.dtypes import FLOATS, from_torch, is_float, to_torch
+from onnxport.target.sizes import reshape, squeeze
 from onnxport.target.value import DataType, Value
 
 Axes = int | Sequence[int] | None
@@ -114,8 +114,17 @@ def prod(g: Builder, self: Value, dim: Axes = None, keepdim: bool = False, dtype
 
 @aten
 def logsumexp(g: Builder, self: Value, dim: Axes, keepdim: bool = False) -> Value:
-    """logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor. ONNX ReduceLogSumExp."""
-    return reduce(g, "ReduceLogSumExp", floating(g, self), axes_of(self, dim), keepdim)
+    """logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor. ONNX ReduceLogSumExp, at opset 28 of what is less the greatest."""
+    x, axes = floating(g, self), axes_of(self, dim)
+    if g.opset < 28 or not axes:
+        return reduce(g, "ReduceLogSumExp", x, axes, keepdim)
+    # ONNX Runtime 1.32 has no kernel for ReduceLogSumExp-28 and runs its definition, which overflows.
+    x = wide(g, x)
+    assert x.dtype is not None
+    largest = torch.finfo(to_torch(x.dtype)).max
+    high = g.op("Clip", reduce(g, "ReduceMax", x, axes, True), g.const(-largest, x.dtype), g.const(largest, x.dtype))
+    result = g.op("Add", reduce(g, "ReduceLogSumExp", g.op("Sub", x, high), axes, True), high)
+    return cast(g, result if keepdim else squeeze(g, result, axes), self.dtype if self.dtype in FLOATS else x.dtype)
 
 
 @aten
