@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from onnxport import errors
@@ -138,7 +139,7 @@ def _floor_quotient(g: Builder, a: Value, b: Value) -> Value:
 
 def is_power_of_two(x: Any) -> bool:
     """Whether dividing by the number `x` is exact."""
-    return isinstance(x, (int, float)) and x != 0 and abs(x) < 2**100 and float(abs(x)).hex()[:5] in ("0x1.0",) and float(x).hex().split("p")[0].rstrip("0") in ("0x1.", "-0x1.")
+    return isinstance(x, (int, float)) and math.isfinite(x) and abs(math.frexp(x)[0]) == 0.5
 
 
 @aten
@@ -170,6 +171,37 @@ def frac(g: Builder, self: Value) -> Value:
     if g.opset < 10:
         return g.op("Sub", self, _toward_zero(g, self))
     return g.op("Mod", self, tensor(g, 1.0, self.dtype), fmod=1)
+
+
+@aten
+def gcd(g: Builder, self: Value, other: Value) -> Value:
+    """gcd(Tensor self, Tensor other) -> Tensor; the greatest common divisor of integers. ONNX Loop over Mod."""
+    a, b = promoted(g, self, other)
+    return cast(g, _common_divisor(g, cast(g, a, DataType.INT64), cast(g, b, DataType.INT64)), a.dtype)  # type: ignore[arg-type]
+
+
+@aten
+def lcm(g: Builder, self: Value, other: Value) -> Value:
+    """lcm(Tensor self, Tensor other) -> Tensor; the least common multiple of integers. ONNX as gcd, and Div, Mul, Abs."""
+    operands = promoted(g, self, other)
+    a, b = (cast(g, v, DataType.INT64) for v in operands)
+    divisor = g.op("Max", _common_divisor(g, a, b), g.const(1))
+    return cast(g, g.op("Abs", g.op("Mul", g.op("Div", a, divisor), b)), operands[0].dtype)  # type: ignore[arg-type]
+
+
+def _common_divisor(g: Builder, a: Value, b: Value) -> Value:
+    """By Euclid, until nothing is left anywhere."""
+    nothing, one = g.const(0), g.const(1)
+    a, b = g.op("Abs", g.op("Add", a, g.op("Mul", b, nothing))), g.op("Abs", g.op("Add", b, g.op("Mul", a, nothing)))
+    with g.subgraph() as body:
+        g.input(None, DataType.INT64, ())
+        g.input(None, BOOL, ())
+        x, y = g.input(None, a.dtype, a.shape), g.input(None, b.dtype, b.shape)  # type: ignore[arg-type]
+        done = g.op("Equal", y, nothing)
+        rest = g.op("Where", done, nothing, g.op("Mod", x, g.op("Max", y, one)))
+        more = g.op("ReduceSum", g.op("Cast", g.op("Greater", rest, nothing), to=DataType.INT64), keepdims=0)
+        body.outputs = [g.op("Greater", more, nothing), g.op("Where", done, x, y), rest]
+    return g.op("Loop", None, g.const(True), a, b, outputs=2, body=body)[0]
 
 
 # ---------------------------------------------------------------------- powers
@@ -331,7 +363,8 @@ def clamp(g: Builder, self: Value, min: Operand | None = None, max: Operand | No
     given = [x for x in (min, max) if x is not None]
     dtype = result_type(self, *given)
     x, low, high = (None if v is None else tensor(g, v, dtype) for v in (self, min, max))
-    if all(isinstance(v, (int, float)) for v in given):
+    known = all(isinstance(v, (int, float)) for v in given)
+    if known and (g.opset >= 11 or len(given) < 2 or min <= max):  # type: ignore[operator]
         return g.op("Clip", x, low, high)
     if low is not None:
         x = g.op("Max", x, low)

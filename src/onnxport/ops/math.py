@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from onnxport.ops.arithmetic import negative_sign
 from onnxport.ops.registry import aten
 from onnxport.ops.support import Number, floating, promoted, tensor
 from onnxport.target.builder import Builder
@@ -251,12 +252,25 @@ def logaddexp2(g: Builder, self: Value, other: Value) -> Value:
 
 @aten("atan2", "arctan2")
 def atan2(g: Builder, self: Value, other: Value) -> Value:
-    """atan2(Tensor self, Tensor other) -> Tensor; the angle of the point (other, self). ONNX Div, Atan, Where."""
+    """atan2(Tensor self, Tensor other) -> Tensor; the angle of the point (other, self), exact for zeros of both signs and infinities.
+
+    ONNX Clip, Div, Atan, Where.
+    """
     y, x = promoted(g, self, other, floating=True)
+    least, most = (tensor(g, n, x.dtype) for n in limits(x.dtype))
+    ratio = g.op("Div", *[g.op("Clip", v, least, most) for v in (y, x)])  # infinities: 1 to 1
     zero, pi = tensor(g, 0.0, x.dtype), tensor(g, math.pi, x.dtype)
-    angle = g.op("Atan", g.op("Div", y, x))
-    behind = g.op("Where", g.op("Less", y, zero), g.op("Sub", angle, pi), g.op("Add", angle, pi))
-    return g.op("Where", g.op("Less", x, zero), behind, angle)
+    angle = g.op("Atan", g.op("Where", g.op("Equal", y, zero), y, ratio))
+    behind = g.op("Where", negative_sign(g, y), g.op("Sub", angle, pi), g.op("Add", angle, pi))
+    return g.op("Where", negative_sign(g, x), behind, angle)
+
+
+@aten
+def angle(g: Builder, self: Value) -> Value:
+    """angle(Tensor self) -> Tensor; of real numbers pi below 0, else 0. ONNX Less, Where."""
+    x = floating(g, self)
+    arc = g.op("Where", g.op("Less", x, tensor(g, 0.0, x.dtype)), tensor(g, math.pi, x.dtype), tensor(g, 0.0, x.dtype))
+    return g.op("Where", g.op("IsNaN", x), x, arc)
 
 
 @aten
