@@ -40,7 +40,7 @@ def _diagonal(g: Builder, x: Value, offset: int, dim1: int, dim2: int) -> Value:
     flat = merged(g, x, rank - 2, rank)
     # A row further the diagonal has moved one column: past the last column it must stop, past the last row there is nothing.
     start = offset if offset >= 0 else columns * -offset
-    end = END if offset <= 0 and dims.equal(rows, columns) else columns * (columns - offset)
+    end = END if offset <= 0 and dims.equal(rows, columns) else columns * dims.maximum(columns - offset, 0)
     if isinstance(columns, int):
         result = sliced(g, flat, rank - 2, start, end, columns + 1)
     else:

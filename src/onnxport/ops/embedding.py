@@ -43,7 +43,14 @@ def one_hot(g: Builder, self: Value, num_classes: int = -1) -> Value:
 # ---------------------------------------------------------------------- bags
 
 
-@aten("embedding_bag", "embedding_bag.padding_idx", "_embedding_bag", "_embedding_bag_forward_only")
+@aten("_embedding_bag", "_embedding_bag_forward_only")
+def embedding_bag_forward(g: Builder, weight: Value, indices: Value, offsets: Value, mode: int = 0, per_sample_weights: Value | None = None,
+                          include_last_offset: bool = False, padding_idx: int = -1) -> list[Value | None]:
+    """_embedding_bag(…, int padding_idx=-1): as embedding_bag, where -1 says that nothing pads."""
+    return embedding_bag(g, weight, indices, offsets, mode, per_sample_weights, include_last_offset, None if padding_idx < 0 else padding_idx)
+
+
+@aten("embedding_bag", "embedding_bag.padding_idx")
 def embedding_bag(g: Builder, weight: Value, indices: Value, offsets: Value, mode: int = 0, per_sample_weights: Value | None = None,
                   include_last_offset: bool = False, padding_idx: int | None = None) -> list[Value | None]:
     """embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False,
@@ -53,13 +60,12 @@ def embedding_bag(g: Builder, weight: Value, indices: Value, offsets: Value, mod
     one length: ONNX Gather and a Reduce operator. Others: ScatterND with a reduction (opset 16; max 18) of each row to its bag.
     """
     indices, offsets = cast(g, indices, INT64), cast(g, offsets, INT64)
-    padding = None if padding_idx is None or padding_idx == -1 else padding_idx
-    length = None if include_last_offset or padding is not None else _even(indices, offsets)
+    length = None if include_last_offset or padding_idx is not None else _even(indices, offsets)
     if length is not None:
         result = _even_bags(g, weight, indices, per_sample_weights, length, mode)
     else:
         bags = shape_of(offsets)[0]
-        result = _bags(g, weight, indices, _bag_of_each(g, indices, offsets), per_sample_weights, bags, mode, padding)
+        result = _bags(g, weight, indices, _bag_of_each(g, indices, offsets), per_sample_weights, bags, mode, padding_idx)
         if include_last_offset:
             result = sliced(g, result, 0, 0, bags - 1)
     return [result, None, None, None]
@@ -100,7 +106,8 @@ def _bag_of_each(g: Builder, indices: Value, offsets: Value) -> Value:
 def _bags(g: Builder, weight: Value, indices: Value, bag: Value, factors: Value | None, bags: Size, mode: int,
           padding: int | None) -> Value:
     if padding is not None:
-        keep = g.op("Not", g.op("Equal", indices, g.const(padding)))
+        padded = g.scalar(shape_of(weight)[0] + padding if padding < 0 else padding)
+        keep = g.op("Not", g.op("Equal", indices, padded))
         indices, bag = (g.op("Compress", v, keep, axis=0) for v in (indices, bag))
         factors = None if factors is None else g.op("Compress", factors, keep, axis=0)
     rows = g.op("Gather", weight, indices, axis=0)

@@ -60,8 +60,8 @@ def repeat_interleave_tensor(g: Builder, self: Value, repeats: Value, dim: int |
     Each slice as often as its number says. ONNX Gather by what `repeat_interleave.Tensor` gives.
     """
     x, axis = _axis(g, self, dim)
-    if repeats.const is not None and repeats.numel == 1:
-        return repeat_interleave(g, x, int(repeats.const.tensor.reshape(()).item()), axis)
+    if repeats.numel == 1 and (repeats.content is not None or repeats.const is not None):
+        return repeat_interleave(g, x, g.size_of(repeats), axis)
     counts = sizes.expand(g, sizes.reshape(g, repeats, [-1]), [shape_of(x)[axis]])
     return g.op("Gather", x, interleaved(g, counts, output_size), axis=axis)  # type: ignore[no-any-return]
 
