@@ -44,7 +44,7 @@ def reshape(g: Builder, x: Value, sizes: Sequence[Size]) -> Value:
             open_.remove(i)
     if len(open_) == 1 and -1 not in spelled:
         spelled[open_.pop()] = -1
-    elif not open_ and -1 not in spelled and spelled.count(0) >= 1 and len(spelled) == spelled.count(0):
+    elif not open_ and -1 not in spelled and x.rank == len(spelled) == spelled.count(0):
         return x
     result = g.op("Reshape", x, g.sizes(spelled))
     result.shape = tuple(sizes) if -1 not in sizes else result.shape
