@@ -123,6 +123,15 @@ def _turn(g: Builder, x: Value) -> Value:
     return g.op("Mul", g.op("Sub", x, g.op("Round", x)), _n(g, math.pi, x))
 
 
+@aten("mvlgamma", "special_multigammaln")
+def mvlgamma(g: Builder, self: Value, p: int) -> Value:
+    """mvlgamma(Tensor self, int p) -> Tensor; the sum of lgamma(self - k / 2) for k below p, and a constant. ONNX as lgamma, and ReduceSum."""
+    x = floating(g, self)
+    shifted = g.op("Add", unsqueeze(g, x, [-1]), g.const([-0.5 * k for k in range(p)], x.dtype))
+    total = g.op("ReduceSum", lgamma(g, shifted), g.const([-1]), keepdims=0)
+    return g.op("Add", total, _n(g, p * (p - 1) / 4 * math.log(math.pi), x))
+
+
 @aten("digamma", "special_digamma", "special_psi")
 def digamma(g: Builder, self: Value) -> Value:
     """digamma(Tensor self) -> Tensor; -infinity at 0, no number at -1, -2, ... ONNX Log, Reciprocal, MatMul, Sin, Cos, Where, in float64.
