@@ -1,0 +1,123 @@
+"""Scaled dot product attention: masks, causal, scale, groups of heads, ranks, and the modules that use it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.functional import scaled_dot_product_attention as sdpa
+
+import onnxport
+from tests.ops.harness import NEWEST, Case, check, expand
+
+torch.manual_seed(0)
+ALL = (7, 9, 11, 13, 14, 18, 23, NEWEST)
+INF = float("inf")
+
+
+def x(*sizes: int) -> torch.Tensor:
+    return torch.randn(sizes)
+
+
+def bools(*sizes: int) -> torch.Tensor:
+    mask = torch.rand(sizes) > 0.4
+    mask[..., 0, :] = False  # a query that may look at nothing
+    return mask
+
+
+def added(*sizes: int) -> torch.Tensor:
+    return torch.zeros(sizes).masked_fill(~bools(*sizes), -INF)
+
+
+def qkv(b: int, h: int, length: int, keys: int, e: int = 4, ev: int = 4) -> tuple[torch.Tensor, ...]:
+    return x(b, h, length, e), x(b, h, keys, e), x(b, h, keys, ev)
+
+
+DYNAMIC: dict[int, dict[int, str]] = {0: {0: "b", 2: "l"}, 1: {0: "b", 2: "s"}, 2: {0: "b", 2: "s"}}
+SELF: dict[int, dict[int, str]] = {0: {0: "b", 2: "l"}, 1: {0: "b", 2: "l"}, 2: {0: "b", 2: "l"}}
+
+
+def attend(**kwargs: Any) -> Any:
+    return lambda q, k, v, mask=None: sdpa(q, k, v, mask, **kwargs)
+
+
+class MultiHead(nn.Module):
+    """nn.MultiheadAttention with what a user may give it."""
+
+    def __init__(self, need_weights: bool, **kwargs: Any):
+        super().__init__()
+        self.net, self.need_weights = nn.MultiheadAttention(8, 2, **kwargs), need_weights
+
+    def forward(self, x: torch.Tensor, padding: torch.Tensor | None = None) -> Any:
+        out, weights = self.net(x, x, x, key_padding_mask=padding, need_weights=self.need_weights)
+        return (out, weights) if self.need_weights else out
+
+
+CASES = [
+    Case("plain", attend(), qkv(2, 3, 5, 6), [qkv(1, 3, 2, 7), qkv(3, 3, 1, 1)], DYNAMIC, ALL),
+    Case("value_size", attend(), qkv(2, 3, 5, 6, 4, 7), [qkv(1, 3, 2, 7, 4, 7)], DYNAMIC),
+    Case("dynamic_size", attend(), qkv(2, 3, 5, 6), [qkv(1, 3, 2, 7, 9, 2)], "all"),
+    Case("scale", attend(scale=0.3), qkv(2, 3, 5, 6), [qkv(1, 3, 2, 7)], DYNAMIC),
+    Case("causal", attend(is_causal=True), qkv(2, 3, 5, 5), [qkv(1, 3, 2, 2), qkv(3, 3, 1, 1)], SELF, ALL[1:]),
+    Case("causal_static", attend(is_causal=True), qkv(2, 3, 5, 5), (), None, ALL),
+    Case("causal_longer_keys", attend(is_causal=True), qkv(2, 3, 3, 6), [qkv(1, 3, 2, 7), qkv(1, 3, 7, 2)], DYNAMIC, ALL[1:]),
+    Case("causal_large", attend(is_causal=True), qkv(1, 1, 300, 300, 2, 2), (), None, (9, 11, 18)),
+    Case("bool_mask", attend(), (*qkv(2, 3, 5, 6), bools(2, 1, 5, 6)), [(*qkv(1, 3, 2, 7), bools(1, 1, 2, 7))],
+         DYNAMIC | {3: {0: "b", 2: "l", 3: "s"}}, ALL[1:]),
+    Case("bool_mask_rank_2", attend(), (*qkv(2, 3, 5, 6), bools(5, 6)), [(*qkv(1, 3, 2, 7), bools(2, 7))], DYNAMIC | {3: {0: "l", 1: "s"}}),
+    Case("float_mask", attend(), (*qkv(2, 3, 5, 6), added(2, 3, 5, 6)), [(*qkv(1, 3, 2, 7), added(1, 3, 2, 7))],
+         DYNAMIC | {3: {0: "b", 2: "l", 3: "s"}}, ALL[1:]),
+    Case("made_mask", lambda q, k, v, keep: sdpa(q, k, v, (1.0 - keep[:, None, None, :].float()) * -1e9),
+         (*qkv(2, 3, 5, 6), torch.ones(2, 6, dtype=torch.int64)), [(*qkv(1, 3, 2, 7), torch.tensor([[1, 1, 0, 1, 0, 1, 1]]))],
+         DYNAMIC | {3: {0: "b", 1: "s"}}),
+    Case("rank_2", attend(), (x(5, 4), x(6, 4), x(6, 4)), [(x(1, 4), x(2, 4), x(2, 4))], {0: {0: "l"}, 1: {0: "s"}, 2: {0: "s"}}),
+    Case("rank_3", attend(is_causal=True), (x(2, 5, 4), x(2, 6, 4), x(2, 6, 4)), [(x(1, 2, 4), x(1, 3, 4), x(1, 3, 4))],
+         {0: {0: "b", 1: "l"}, 1: {0: "b", 1: "s"}, 2: {0: "b", 1: "s"}}, ALL[1:]),
+    Case("rank_5", attend(), (x(2, 3, 2, 5, 4), x(2, 3, 2, 6, 4), x(2, 3, 2, 6, 4)), (), None),
+    Case("broadcast", attend(), (x(2, 3, 5, 4), x(1, 3, 6, 4), x(1, 3, 6, 4)), (), None),
+    Case("half", attend(is_causal=True), tuple(t.half() for t in qkv(2, 3, 5, 5)), (), None),
+    Case("double", attend(), tuple(t.double() for t in qkv(2, 3, 5, 6)), (), None, rtol=1e-9, atol=1e-12),
+    Case("groups", attend(enable_gqa=True), (x(2, 6, 5, 4), x(2, 2, 7, 4), x(2, 2, 7, 4)), [(x(1, 6, 1, 4), x(1, 2, 3, 4), x(1, 2, 3, 4))], DYNAMIC, ALL),
+    Case("groups_causal", attend(enable_gqa=True, is_causal=True), (x(2, 6, 5, 4), x(2, 2, 5, 4), x(2, 2, 5, 4)),
+         [(x(1, 6, 2, 4), x(1, 2, 2, 4), x(1, 2, 2, 4))], SELF),
+    Case("groups_mask", attend(enable_gqa=True), (x(2, 6, 5, 4), x(2, 2, 7, 4), x(2, 2, 7, 4), bools(2, 1, 5, 7)),
+         [(x(1, 6, 1, 4), x(1, 2, 3, 4), x(1, 2, 3, 4), bools(1, 1, 1, 3))], DYNAMIC | {3: {0: "b", 2: "l", 3: "s"}}),
+    Case("groups_mask_of_heads", attend(enable_gqa=True), (x(2, 6, 5, 4), x(2, 2, 7, 4), x(2, 2, 7, 4), bools(2, 6, 5, 7))),
+    Case("groups_equal", attend(enable_gqa=True), qkv(2, 3, 5, 6), (), None),
+    Case("flash", lambda q, k, v: torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(q, k, v, is_causal=True), qkv(2, 3, 5, 5), (), None, (9, 18)),
+    Case("multi_head", MultiHead(False), (x(5, 2, 8),), [(x(7, 1, 8),)], {0: {0: "t", 1: "b"}}, (9, 11, 18, NEWEST)),
+    Case("multi_head_weights", MultiHead(True, batch_first=True), (x(2, 5, 8),), [(x(1, 7, 8),)], {0: {0: "b", 1: "t"}}, (9, 11, 18, NEWEST)),
+    Case("multi_head_padding", MultiHead(False, batch_first=True), (x(2, 3, 8), torch.tensor([[False, False, True], [False, True, True]])),
+         [(x(1, 2, 8), torch.tensor([[True, False]]))], {0: {0: "b", 1: "t"}, 1: {0: "b", 1: "t"}}, (9, 11, 18, NEWEST)),
+    Case("multi_head_extras", MultiHead(True, batch_first=True, add_bias_kv=True, add_zero_attn=True), (x(2, 5, 8),), [(x(1, 7, 8),)],
+         {0: {0: "b", 1: "t"}}, (9, 18)),
+    Case("encoder_layer", nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), (x(2, 5, 8),), [(x(1, 7, 8),)], {0: {0: "b", 1: "t"}},
+         (9, 11, 17, 18, NEWEST)),
+    Case("decoder_layer", nn.TransformerDecoderLayer(8, 2, 16), (x(5, 2, 8), x(6, 2, 8)), [(x(2, 1, 8), x(3, 1, 8))],
+         {0: {0: "t", 1: "b"}, 1: {0: "s", 1: "b"}}, (9, 18)),
+]
+
+
+@expand(CASES)
+def test_attention(case: Case, opset: int) -> None:
+    check(case, opset)
+
+
+@pytest.mark.parametrize(("kwargs", "nodes"), [({}, 5), ({"is_causal": True}, 6)])
+def test_nodes(kwargs: dict[str, Any], nodes: int) -> None:
+    """Mul, Transpose, MatMul, (Add,) Softmax, MatMul."""
+    program = onnxport.export(Attend(kwargs), qkv(2, 3, 5, 5), None)
+    assert len(program.model_proto.graph.node) == nodes
+
+
+class Attend(nn.Module):
+    """A module around the function."""
+
+    def __init__(self, kwargs: dict[str, Any]):
+        super().__init__()
+        self.kwargs = kwargs
+
+    def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        return sdpa(q, k, v, **self.kwargs)
