@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
-from onnxport.aten.graph import Arg, Block, Graph, Node, Value
 from onnxport.aten.contract import writes_by_name
+from onnxport.aten.graph import Arg, Block, Graph, Node, Value
 
 FORMATS = (torch.contiguous_format, torch.preserve_format, torch.channels_last, torch.channels_last_3d)
 

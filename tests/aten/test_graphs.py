@@ -229,8 +229,9 @@ def foreach(op: str, args: dict[str, Any], kinds: dict[str, str]) -> Node:
     ("aten::_foreach_copy_", lambda a, b: {"self": [a], "src": [b], "non_blocking": False}, lambda a, b: (b, b)),
     ("aten::_foreach_neg_", lambda a, b: {"self": [a, b]}, lambda a, b: (-a, -b)),
     ("aten::_foreach_zero_", lambda a, b: {"self": [a, b]}, lambda a, b: (a * 0, b * 0)),
-    ("aten::_foreach_clamp_min_", lambda a, b: {"self": [a, b], "scalar": 0.5}, lambda a, b: (a.clamp(min=0.5), b.clamp(min=0.5))),
-    ("aten::_foreach_addcmul_", lambda a, b: {"self": [a], "tensor1": [b], "tensor2": [b], "value": 3}, lambda a, b: (torch.addcmul(a, b, b, value=3), b)),
+    ("aten::_foreach_clamp_min_", lambda a, b: {"self": [a], "scalar": 0.5}, lambda a, b: (a.clamp(min=0.5), b)),
+    ("aten::_foreach_addcmul_", lambda a, b: {"self": [a], "tensor1": [b], "tensor2": [b], "value": 3},
+     lambda a, b: (torch.addcmul(a, b, b, value=3), b)),
     ("aten::_foreach_lerp_", lambda a, b: {"self": [a], "tensors1": [b], "weight": 0.5}, lambda a, b: (a.lerp(b, 0.5), b)),
 ])
 def test_foreach(op: str, args: Any, expected: Any) -> None:

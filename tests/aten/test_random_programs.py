@@ -112,7 +112,10 @@ number = st.integers(0, 11)
 instruction = st.tuples(st.sampled_from([*VIEWS, *VIEWS, *WRITES, *WRITES, *WRITES]), number, number, number)
 
 
-def program(instructions: list[tuple[Callable[..., Tensor | None], int, int, int]]) -> Callable[[Tensor], list[Tensor]]:
+Program = list[tuple[Callable[..., Tensor | None], int, int, int]]
+
+
+def program(instructions: Program) -> Callable[[Tensor], list[Tensor]]:
     """Each instruction makes a view of one of the tensors so far, or writes into it; all tensors are returned."""
 
     def run(x: Tensor) -> list[Tensor]:
@@ -126,9 +129,22 @@ def program(instructions: list[tuple[Callable[..., Tensor | None], int, int, int
     return run
 
 
+def path(instructions: Program, x: Tensor) -> list[tuple[bool, int]]:
+    """Which instructions could be carried out, and what Python saw of ranks: equal where the trace holds for both sizes."""
+    pool, seen = [x * 1], []
+    for operate, which, a, b in instructions:
+        source = pool[which % len(pool)]
+        made = operate(source, a, b)
+        seen.append((made is not None, source.dim()))
+        if made is not None:
+            seen.append((made.data_ptr() == source.data_ptr(), made.dim()))
+            pool.append(made)
+    return seen
+
+
 @settings(max_examples=60, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(instruction, min_size=4, max_size=14))
 @example([(turn, 0, 0, 0), (diagonal, 1, 0, 1), (fill, 2, 0, 1), (cut, 0, 1, 2), (augmented, 3, 5, 1), (flat, 0, 0, 0), (mask, 5, 3, 0)])
 @example([(piece, 0, 1, 3), (piece, 0, 0, 1), (select, 1, 1, 2), (add, 3, 0, 5), (scale, 2, 0, 1), (overwrite, 1, 0, 0), (add, 0, 0, 3)])
-def test_random_program(instructions: list[tuple[Callable[..., Tensor | None], int, int, int]]) -> None:
-    check(program(instructions), X, others=((BIGGER,),))
+def test_random_program(instructions: Program) -> None:
+    check(program(instructions), X, others=((BIGGER,),) if path(instructions, X) == path(instructions, BIGGER) else ())

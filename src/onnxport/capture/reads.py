@@ -21,7 +21,6 @@ from onnxport.aten.source import LIBRARY
 from onnxport.capture import torch_private
 
 
-
 class Recorder(threading.local):
     """The reads of the capture that runs in this thread (None: no capture).
 
@@ -76,9 +75,12 @@ def _index_kind(frame: Any) -> str:
     return "range" if text.startswith("range(") or (positions[2] is None and "range(" in text) else "index"
 
 
+_PRINTING = frozenset({"__format__", "__repr__", "_str", "_str_intern", "_tensor_str", "__reduce_ex__", "__deepcopy__"})
+
+
 def _formatting() -> bool:
     """Whether torch itself is printing a tensor (three frames up: hook, caller)."""
-    return sys._getframe(2).f_code.co_name in ("__format__", "__repr__", "_str", "_str_intern", "_tensor_str", "__reduce_ex__", "__deepcopy__")
+    return sys._getframe(2).f_code.co_name in _PRINTING
 
 
 def _reading(name: str, kind: str) -> Callable[..., Any]:
@@ -228,7 +230,8 @@ def _resize(name: str) -> Callable[..., Any]:
     def resize(self: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
         if _recorder.reads is not None and torch_private.is_tracing():
             source, _ = user_line(2)
-            raise errors.UnsupportedError(f"{name} cannot be exported: it changes a tensor's size in place; make a new tensor\n  at {source}")
+            raise errors.UnsupportedError(
+                f"{name} cannot be exported: it changes a tensor's size in place; make a new tensor\n  at {source}")
         return original(self, *args, **kwargs)  # type: ignore[no-any-return]
 
     return resize

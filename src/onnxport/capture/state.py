@@ -61,7 +61,8 @@ class State:
         changed = [name for name, version in versions.items() if _version(self.weights[name]) != version]
         if changed:
             raise errors.CaptureError(
-                f"the model changes its parameters while it runs ({', '.join(sorted(changed))}); export a model whose forward only reads them")
+                f"the model changes its parameters while it runs ({', '.join(sorted(changed))}); "
+                "export a model whose forward only reads them")
 
 
 def _version(tensor: torch.Tensor) -> int:

@@ -33,7 +33,11 @@ def scope_names(model: Any) -> dict[Any, str]:
     return names
 
 
-def trace(model: Any, tensors: list[torch.Tensor], input_names: list[str], call: Callable[[list[torch.Tensor]], tuple[list[Any], list[str], Any]]) -> Traced:
+# Runs the model on the given tensors: flat outputs, their names, and how they were nested.
+Call = Callable[[list[torch.Tensor]], tuple[list[Any], list[str], Any]]
+
+
+def trace(model: Any, tensors: list[torch.Tensor], input_names: list[str], call: Call) -> Traced:
     """Runs `call(tensors)`, which runs the model and gives (flat outputs, their names, spec), and reads what it did.
 
     `tensors` are copied, so that a model which writes into its inputs leaves the caller's alone.
@@ -61,7 +65,7 @@ class _Run:
     The tracer drops what no output needs, so what is judged later has to be an output.
     """
 
-    def __init__(self, call: Callable[[list[torch.Tensor]], tuple[list[Any], list[str], Any]], count: int, state: State):
+    def __init__(self, call: Call, count: int, state: State):
         self.call, self.count, self.state = call, count, state
         self.flat: list[Any] = []
         self.names: list[str] = []
@@ -102,7 +106,7 @@ def finish(graph: Graph, run: _Run, state: State) -> Graph:
     graph.outputs = [next(flat) if isinstance(item, torch.Tensor) else item for item in run.flat]
     values = {index: next(flat) for index in run.watched}
     graph.reads = [Read(kind, _value(values.get(index)), seen, source) for index, (kind, _, seen, source) in enumerate(run.recorded)]
-    graph.rebound = {name: value for name, value in zip(run.rebound, flat) if isinstance(value, Value)}  # noqa: B905 - where all is empty a 0 is left
+    graph.rebound = {name: value for name, value in zip(run.rebound, flat) if isinstance(value, Value)}
     graph.block.outputs = [output for output in graph.outputs if isinstance(output, Value)]
     return graph
 

@@ -16,7 +16,8 @@ from onnxport.aten.make import INT_MAX, Maker
 from onnxport.aten.source import where
 
 # Which argument a view looks at, where it is not `self`.
-_SOURCE = {f"aten::{name}": "input" for name in ("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout")} | {"aten::linalg_diagonal": "A"}
+_DROPOUTS = ("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout")
+_SOURCE = {"aten::linalg_diagonal": "A", **{f"aten::{name}": "input" for name in _DROPOUTS}}
 
 PutBack = Callable[[Maker, Node, Value, Value], Value]
 
@@ -54,7 +55,7 @@ def _viewable(node: Node, source: Value) -> bool:
         return True
     try:
         torch.empty_strided(source.shape, source.strides, device="meta").view(out.shape)
-    except RuntimeError:
+    except (RuntimeError, TypeError):
         return False
     return True
 
@@ -242,7 +243,7 @@ _TABLE: dict[str, tuple[Callable[[Node, Value], bool], PutBack]] = {
     **dict.fromkeys(("detach", "alias", "lift_fresh", "pin_memory"), (_always, _unchanged)),
     **dict.fromkeys(("contiguous", "to", "type_as", "sum_to_size"), (_same_layout, _unchanged)),
     **dict.fromkeys(("real", "conj", "resolve_conj", "resolve_neg", "_conj", "positive", "conj_physical"), (_real, _unchanged)),
-    **dict.fromkeys(("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout"), (_inactive, _unchanged)),
+    **dict.fromkeys(_DROPOUTS, (_inactive, _unchanged)),
     **dict.fromkeys(("view", "view_as", "_unsafe_view", "unflatten", "_reshape_alias", "atleast_1d", "atleast_2d", "atleast_3d"),
                     (_always, _reshape)),
     **dict.fromkeys(("reshape", "reshape_as", "flatten", "ravel"), (_viewable, _reshape)),
@@ -293,7 +294,9 @@ ONCE = frozenset({"prim::If", "prim::Loop", "aten::meshgrid", "aten::einsum", "a
 def only_moves(equation: str) -> bool:
     """Whether an einsum of one operand sums nothing; then it gives a view."""
     given, _, result = equation.replace(" ", "").partition("->")
-    return "," not in given and ("->" not in equation and len(set(given)) == len(given) or set(given) <= set(result))
+    if "->" not in equation:
+        return "," not in given and len(set(given)) == len(given)
+    return "," not in given and set(given) <= set(result)
 
 
 def key(node: Node) -> Any:
