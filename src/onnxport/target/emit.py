@@ -13,6 +13,7 @@ from onnxport.target.builder import Builder
 from onnxport.target.value import Block, DataType, Node, Value
 from onnxport.target.weights import Weight
 
+_LARGE = 1 << 16  # bytes from which it matters that a weight is stored once
 _FIRST_IR_WITHOUT_INPUTS = 4  # before this, each initializer must be a graph input too
 
 
@@ -38,6 +39,7 @@ def emit(g: Builder, outputs: Sequence[Value], naming: Naming, *, ir_version: in
     emitter = _Emitter(g, naming, literals_inline=initializers_as_inputs or ir_version < _FIRST_IR_WITHOUT_INPUTS, where=where)
     results = emitter.graph_outputs(outputs)
     needed = _needed(g.root, results)
+    emitter.layouts = _layouts(needed)
     emitter.reserve(naming.outputs)
     emitter.reserve(v.name for v in g.root.inputs if v.name)
     inputs = [emitter.graph_input(v) for v in g.root.inputs]
@@ -70,6 +72,34 @@ def _needed(root: Block, outputs: Iterable[Value]) -> set[Node]:
     return needed
 
 
+def _layouts(needed: Iterable[Node]) -> dict[int, tuple[Value, list[int]]]:
+    """Large weights that are read in two layouts (an embedding that is the output layer too): the one that is stored, and how
+    the other is transposed from it when the model runs, so that a tied weight is stored once."""
+    stored: dict[int, Value] = {}
+    others: list[Value] = []
+    for node in needed:
+        for value in node.written[1] if node.written else node.inputs:
+            if value is None or value.const is None or value.const.is_lazy or not value.const.parameter:
+                continue
+            tensor = value.const.tensor
+            if tensor.numel() * tensor.element_size() >= _LARGE and tensor.dim() > 1:
+                if tensor.is_contiguous():
+                    stored[tensor.data_ptr()] = value
+                else:
+                    others.append(value)
+    result = {}
+    for value in others:
+        tensor = value.const.tensor  # type: ignore[union-attr]
+        base = stored.get(tensor.data_ptr())
+        if base is None or base.dtype != value.dtype:
+            continue
+        order = sorted(range(tensor.dim()), key=lambda axis: -tensor.stride(axis))
+        perm = [order.index(axis) for axis in range(tensor.dim())]
+        if base.const is not None and base.const.tensor.permute(perm).shape == tensor.shape and base.const.tensor.permute(perm).stride() == tensor.stride():
+            result[id(value)] = (base, perm)
+    return result
+
+
 def _used_domains(g: Builder, needed: set[Node]) -> dict[str, int]:
     used = {node.domain for node in needed}
     return {domain: version for domain, version in g.domains.items() if domain == "" or domain in used}
@@ -85,6 +115,7 @@ class _Emitter:
         self.counts: dict[str, int] = {}
         self.types: dict[Any, ir.TensorType] = {}
         self.pending: list[ir.Node] = []
+        self.layouts: dict[int, tuple[Value, list[int]]] = {}
 
     # ---------------------------------------------------------------- names
 
@@ -162,6 +193,8 @@ class _Emitter:
 
     def constant(self, value: Value) -> ir.Value:
         """An initializer; equal views of one weight stand once."""
+        if id(value) in self.layouts:
+            return self.transposed(value, *self.layouts[id(value)])
         const = value.const
         assert const is not None and value.dtype is not None and value.shape is not None
         key: Any = id(value)
@@ -185,6 +218,13 @@ class _Emitter:
             return made
         made.const_value = weight
         self.initializers[key] = made
+        return made
+
+    def transposed(self, value: Value, base: Value, perm: list[int]) -> ir.Value:
+        """A stored weight in another layout, by a node (ONNX Runtime folds it when it loads the file)."""
+        source = self.value(base)
+        made = self.made[id(value)] = self.fill(ir.Value(name=self.unique(f"{source.name}_transposed")), value)
+        self.pending.append(ir.Node("", "Transpose", [source], [ir.AttrInt64s("perm", perm)], outputs=[made], name=self.unique("Transpose")))
         return made
 
     # ---------------------------------------------------------------- nodes

@@ -134,8 +134,12 @@ def _flat_chunks(tensor: torch.Tensor) -> Iterator[torch.Tensor]:
         for row in tensor:
             yield from _flat_chunks(row)
         return
+    transposed = tensor.dim() == 2 and tensor.stride(0) == 1
     for start in range(0, tensor.shape[0], rows):
-        yield _bytes_of(_plain(tensor[start : start + rows]))
+        piece = tensor[start : start + rows]
+        if transposed:  # a compact piece first: PyTorch transposes whole matrices much faster than strided parts of one
+            piece = piece.t().contiguous().t()
+        yield _bytes_of(_plain(piece))
 
 
 def _plain(tensor: torch.Tensor) -> torch.Tensor:
