@@ -81,9 +81,7 @@ def _even(indices: Value, offsets: Value) -> Size | None:
     if offsets.node is None or offsets.node.op_type != "Range":
         return None
     start, stop, step = (None if v is None else v.content for v in offsets.node.inputs[:3])
-    if start == (0,) and stop == (total,) and step is not None and dims.compare(">", step[0], 0):
-        return step[0] if dims.mod(total, step[0]) == 0 else None
-    return None
+    return step[0] if start == (0,) and stop == (total,) and step is not None and dims.mod(total, step[0]) == 0 else None
 
 
 def _even_bags(g: Builder, weight: Value, indices: Value, factors: Value | None, length: Size, mode: int) -> Value:
