@@ -15,10 +15,12 @@ def export(model: Any, args: Any = (), f: Any = None, export_params: bool = True
            input_names: Any = None, output_names: Any = None, operator_export_type: Any = OperatorExportTypes.ONNX,
            opset_version: int | None = None, do_constant_folding: bool = True, dynamic_axes: Any = None,
            keep_initializers_as_inputs: bool | None = None, custom_opsets: Any = None, export_modules_as_functions: Any = False, *,
-           kwargs: dict[str, Any] | None = None, external_data: bool | None = None, mutations: str = "warn", strict: bool = False) -> ONNXProgram:
+           kwargs: dict[str, Any] | None = None, external_data: bool | None = None, mutations: str = "warn", strict: bool = False,
+           capture: str = "auto", dynamic_shapes: Any = None) -> ONNXProgram:
     """Runs `model` once and writes what it did as an ONNX file.
 
-    model: a `torch.nn.Module` or a function of tensors.
+    model: a `torch.nn.Module`, a function of tensors, a `torch.export.ExportedProgram`, or the path of a `.pt2` file. A program
+        brings its own example where `args` are left out.
     args: the arguments of the call: a tuple, a tensor, or a tuple that ends in a dict of named arguments (end it in `{}` to
         pass a dict by position). Tensors, also nested ones, become inputs of the graph; everything else is a constant.
     f: a path, a binary stream, or None to write nothing.
@@ -35,6 +37,9 @@ def export(model: Any, args: Any = (), f: Any = None, export_params: bool = True
     kwargs: more named arguments.
     external_data: True keeps the weights in a file beside; None decides by size (2 GiB).
     mutations: what becomes of updates of inputs and buffers that the model does not return: "warn", "outputs", "error", "ignore".
+    capture: "trace" (one run under PyTorch's tracer), "export" (torch.export), or "auto": a trace, but for what is an exported program.
+    dynamic_shapes: the same as `dynamic_axes` in the forms of torch.export: by argument name or position, nested as the
+        arguments are, an axis -> `Dim`, derived `Dim` (2*n + 1), `Dim.AUTO`, `Dim.DYNAMIC`, `Dim.STATIC`, or a name.
     strict: makes an error of what is otherwise a guard: a Python branch on a size that may change.
 
     Returns an `ONNXProgram`. Raises `errors.ArgumentError` (a ValueError), `errors.UnsupportedOperatorError`,
@@ -45,7 +50,7 @@ def export(model: Any, args: Any = (), f: Any = None, export_params: bool = True
         model, args, f, kwargs=kwargs, external_data=external_data, export_params=export_params, verbose=verbose, training=training,
         input_names=input_names, output_names=output_names, operator_export_type=operator_export_type, opset_version=opset_version,
         do_constant_folding=do_constant_folding, dynamic_axes=dynamic_axes, keep_initializers_as_inputs=keep_initializers_as_inputs,
-        custom_opsets=custom_opsets, mutations=mutations, strict=strict)
+        custom_opsets=custom_opsets, mutations=mutations, strict=strict, capture=capture, dynamic_shapes=dynamic_shapes)
 
 
 __all__ = ["ONNXProgram", "OperatorExportTypes", "TrainingMode", "__version__", "errors", "export", "select_model_mode_for_export"]

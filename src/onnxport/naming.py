@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from onnxport import errors
-from onnxport.aten.graph import Graph
+from onnxport.aten.graph import Axis, Graph
 from onnxport.aten.graph import Value as Captured
 from onnxport.calls import Call
 from onnxport.options import Options
 from onnxport.target import dims
-from onnxport.target.dims import Size
+from onnxport.target.dims import Dim, Size
 from onnxport.target.emit import Naming
 
 
@@ -45,7 +45,8 @@ class Interface:
 
 def interface(graph: Graph, call: Call, options: Options) -> Interface:
     """Applies `input_names`, `output_names` and `dynamic_axes`; whatever names nothing is an error."""
-    inputs, weights = _input_names(graph, call, options.input_names)
+    inputs = input_names(call, options, len(graph.weights))
+    weights = dict(zip(graph.weights, options.input_names[len(inputs):], strict=False))
     outputs = _output_names(graph, options.output_names, set(inputs))
     known = set(inputs) | set(outputs)
     for name in options.dynamic_axes:
@@ -54,6 +55,10 @@ def interface(graph: Graph, call: Call, options: Options) -> Interface:
                 f"dynamic_axes names {name!r}, which is neither an input ({', '.join(inputs)}) nor an output ({', '.join(outputs)})")
     graph.input_names = inputs
     axes = {name: _ranked(name, options.dynamic_axes[name], value) for name, value in zip(inputs, graph.inputs, strict=True) if name in options.dynamic_axes}
+    for name, value in zip(inputs, graph.inputs, strict=True):
+        if value.symbolic is not None and name not in axes:
+            axes[name] = {axis: size.label for axis, size in enumerate(value.symbolic) if isinstance(size, Axis)}
+    axes = {name: labels for name, labels in axes.items() if labels}
     shapes = _shapes(inputs, graph.inputs, axes)
     wanted = {}
     for name, value in zip(outputs, graph.outputs, strict=True):
@@ -62,19 +67,20 @@ def interface(graph: Graph, call: Call, options: Options) -> Interface:
     return Interface(inputs, shapes, axes, outputs, weights, wanted)
 
 
-def _input_names(graph: Graph, call: Call, given: tuple[str, ...]) -> tuple[list[str], dict[str, str]]:
-    names = list(call.names)
+def input_names(call: Call, options: Options, weights: int | None = None) -> list[str]:
+    """The names of the inputs, in order. weights: how many names may follow for parameters and buffers, if that is known."""
+    given, names = options.input_names, list(call.names)
     for name in given:
         if name in call.constants and name not in names:
             raise errors.ArgumentError(f"input_names holds {name!r}, but this argument is no tensor: in a traced call it is a constant of the file")
     count = len(names)
-    if len(given) > count + len(graph.weights):
-        raise errors.ArgumentError(f"{len(given)} input_names for {count} inputs and {len(graph.weights)} parameters and buffers")
+    if weights is not None and len(given) > count + weights:
+        raise errors.ArgumentError(f"{len(given)} input_names for {count} inputs and {weights} parameters and buffers")
     names[: min(len(given), count)] = given[:count]
     clash = next((n for i, n in enumerate(names) if n in names[:i]), None)
     if clash is not None:
         names = [n if i < len(given) or n not in given else f"{n}_1" for i, n in enumerate(names)]
-    return names, dict(zip(graph.weights, given[count:], strict=False))
+    return names
 
 
 def _output_names(graph: Graph, given: tuple[str, ...], taken: set[str]) -> list[str]:
@@ -115,6 +121,7 @@ def _ranked(name: str, axes: Mapping[int, str], value: object) -> dict[int, str]
 def _shapes(names: list[str], values: list[Captured], axes: Mapping[str, Mapping[int, str]]) -> list[tuple[Size, ...] | None]:
     """Axes of one label are one symbol, unless the example gives them different sizes (then they cannot be one)."""
     seen: dict[str, int] = {}
+    known = _symbols(values)
     symbols: dict[tuple[str, int], Size] = {}
     shapes: list[tuple[Size, ...] | None] = []
     for name, value in zip(names, values, strict=True):
@@ -126,7 +133,26 @@ def _shapes(names: list[str], values: list[Captured], axes: Mapping[str, Mapping
                               "they are taken for different sizes", UserWarning, stacklevel=6)
             if (label, number) not in symbols:
                 text = label if seen[label] == number else f"{label}_{sum(1 for k, _ in symbols if k == label)}"
-                symbols[label, number] = dims.symbol(text)
+                symbols[label, number] = known[text] if text in known else dims.symbol(text)
             sizes[axis] = symbols[label, number]
         shapes.append(tuple(sizes))
     return shapes
+
+
+def _symbols(values: list[Captured]) -> dict[str, Size]:
+    """The sizes that the caller gave a range, and those that are computed from others (``2*n + 1``) which are axes themselves."""
+    asked = [size for value in values for size in value.symbolic or () if isinstance(size, Axis)]
+    plain: dict[str, Size] = {}
+    for axis in asked:
+        if not axis.derived and axis.label not in plain:
+            plain[axis.label] = dims.symbol(axis.label, axis.low)
+    found = dict(plain)
+    for axis in asked:
+        if axis.derived:
+            try:
+                size = dims.parse(axis.label)
+            except (ValueError, SyntaxError):
+                continue
+            if isinstance(size, Dim) and size.symbols <= set(plain):
+                found[axis.label] = dims.substitute(size, plain)
+    return found

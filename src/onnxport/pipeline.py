@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import threading
 import warnings
@@ -14,13 +15,14 @@ import torch
 from onnxport import errors, pretty, save
 from onnxport.aten import source
 from onnxport.aten.passes.functionalise import functionalise
-from onnxport.calls import Call, bind
-from onnxport.capture.trace import Traced, trace
+from onnxport.calls import Call
+from onnxport.capture import choose
+from onnxport.capture.trace import Traced
 from onnxport.lower import guards
 from onnxport.lower.lowering import Lowered, Lowering
 from onnxport.modes import select_model_mode_for_export
-from onnxport.naming import Interface, interface
-from onnxport.options import Options, normalise
+from onnxport.naming import Interface, input_names, interface
+from onnxport.options import Options, TrainingMode, normalise
 from onnxport.passes import optimise
 from onnxport.program import ONNXProgram
 from onnxport.target.builder import Builder
@@ -28,26 +30,24 @@ from onnxport.target.emit import Where, emit
 from onnxport.version import __version__
 
 
-def export(model: Any, args: Any, f: Any = None, *, kwargs: dict[str, Any] | None = None, external_data: bool | None = None, **arguments: Any) -> ONNXProgram:
+def export(model: Any, args: Any, f: Any = None, *, kwargs: dict[str, Any] | None = None, external_data: bool | None = None,
+           capture: str = "auto", dynamic_shapes: Any = None, **arguments: Any) -> ONNXProgram:
     """See `onnxport.export`, whose arguments these are."""
     options = normalise(**arguments)
     if f is not None:
         save.check_target(f)
-    call = bind(model, args, kwargs)
+    model = choose.loaded(model)
+    call = choose.call_of(model, args, kwargs)
+    if choose.is_program(model):
+        options = dataclasses.replace(options, training=TrainingMode.PRESERVE)  # a program is in the mode that it was captured in
     with _collector_paused():
         with select_model_mode_for_export(model, options.training):
-            traced = capture(model, call)
-        program = convert(model, call, traced, options)
+            traced = choose.capture(model, call, input_names(call, options), capture, options.dynamic_axes, dynamic_shapes)
+        functionalise(traced.graph)
+        program = convert(call.model, call, traced, options)
     if f is not None:
         program.save(f, external_data=external_data)
     return program
-
-
-def capture(model: Any, call: Call) -> Traced:
-    """Runs the model once and functionalises what was recorded."""
-    traced = trace(model, call.tensors, call.names, call.run)
-    functionalise(traced.graph)
-    return traced
 
 
 def convert(model: Any, call: Call, traced: Traced, options: Options) -> ONNXProgram:

@@ -27,6 +27,10 @@ except ImportError:  # pragma: no cover
     pytree = None  # type: ignore[assignment]
 
 
+# A size of torch.export's is a tensor of rank 0, as it is in a trace.
+_TENSORS = (torch.Tensor, torch.SymInt, torch.SymFloat, torch.SymBool)
+
+
 class Leaf(NamedTuple):
     """A tensor or a constant, and where it stands: `past.0.key`, `boxes`, `1`; empty for an object that is not nested."""
 
@@ -80,6 +84,50 @@ class Spec:
         for name, child in zip(self._names, self._children):
             yield from child._leaves(_below(path, name), tensors)
 
+    @property
+    def names(self) -> list[str]:
+        """The names of the members."""
+        return self._names
+
+    def child_names(self, name: str) -> list[str]:
+        """The names of the members of one member."""
+        return self._children[self._names.index(name)]._names
+
+    def beside(self, pattern: Any, is_leaf: Callable[[Any], bool]) -> list[Any]:
+        """For each tensor, what stands in its place in `pattern`: dicts, tuples and lists nested alike; None for all that is below.
+
+        is_leaf: whether a dict or list in the pattern speaks of one tensor. The tensors of an object that is nested
+        deeper than its pattern are taken in order.
+        """
+        if self._kind == "constant":
+            return []
+        if self._kind == "tensor":
+            return [pattern]
+        if pattern is None:
+            return [None] * self.count
+        if isinstance(pattern, Mapping) and not (is_leaf(pattern) and self.count == 1 and not set(map(str, pattern)) & set(self._names)):
+            children = [pattern.get(name, pattern.get(int(name)) if name.isdigit() else None) for name in self._names]
+        elif isinstance(pattern, (list, tuple)) and len(pattern) == len(self._children):
+            children = list(pattern)
+        elif isinstance(pattern, (list, tuple)):
+            return self._in_order(pattern, is_leaf)
+        else:
+            raise errors.ArgumentError(f"dynamic_shapes has {pattern!r} where {len(self._children)} members are ({', '.join(self._names)})")
+        return [entry for child, inner in zip(self._children, children) for entry in child.beside(inner, is_leaf)]
+
+    def _in_order(self, pattern: Sequence[Any], is_leaf: Callable[[Any], bool]) -> list[Any]:
+        flat: list[Any] = []
+        stack = list(reversed(pattern))
+        while stack:
+            entry = stack.pop()
+            if isinstance(entry, (list, tuple)) and not (is_leaf(entry) and entry):
+                stack += reversed(entry)
+            else:
+                flat.append(entry)
+        if len(flat) != self.count:
+            raise errors.ArgumentError(f"dynamic_shapes has {len(flat)} entries where {self.count} tensors are ({', '.join(self._names)})")
+        return flat
+
     def unflatten(self, tensors: Sequence[Any]) -> Any:
         """The object with `tensors` (as many as `count`, in the order of `flatten`) in place of its own."""
         if len(tensors) != self.count:
@@ -109,6 +157,30 @@ class CallSpec:
     def count(self) -> int:
         """The number of tensors."""
         return self._spec.count
+
+    def beside(self, pattern: Any, is_leaf: Callable[[Any], bool]) -> list[Any]:
+        """For each tensor, what stands in its place in `pattern`: by the names of the arguments, or by position."""
+        return self._spec.beside(self._by_name(pattern), is_leaf)
+
+    def _by_name(self, pattern: Any) -> Any:
+        """A pattern with an entry for each parameter: the names that `**kwargs` collects stand among the others in it."""
+        if self._signature is None or pattern is None:
+            return pattern
+        parameters = [p for p in self._signature.parameters.values() if p.name in self._spec.names]
+        if not isinstance(pattern, Mapping):
+            if not isinstance(pattern, (tuple, list)):
+                raise errors.ArgumentError(f"dynamic_shapes must be a dict by argument name or a tuple, not {type(pattern).__name__}")
+            collects = len(parameters) == 1 and parameters[0].kind is inspect.Parameter.VAR_POSITIONAL and len(pattern) != 1
+            return {p.name: entry for p, entry in zip(parameters, [pattern] if collects else pattern)}
+        named = {p.name for p in parameters}
+        rest = {name: entry for name, entry in pattern.items() if name not in named}
+        collected = next((p for p in parameters if p.kind is inspect.Parameter.VAR_KEYWORD), None)
+        unknown = [name for name in rest if name not in (self._spec.child_names(collected.name) if collected else ())]
+        unknown = [name for name in unknown if name not in self._signature.parameters or pattern[name] is not None]
+        if unknown:
+            arguments = ", ".join(self._spec.names)
+            raise errors.ArgumentError(f"dynamic_shapes names {unknown[0]!r}, which is no argument of this call ({arguments})")
+        return {**pattern, collected.name: {**rest, **(pattern.get(collected.name) or {})}} if collected else pattern
 
     def unflatten(self, tensors: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """`(args, kwargs)` with these tensors."""
@@ -160,7 +232,7 @@ def _below(path: str, name: str) -> str:
 
 
 def _take_apart(value: Any, path: str, leaves: list[Leaf]) -> Spec:
-    if isinstance(value, torch.Tensor):
+    if isinstance(value, _TENSORS):
         leaves.append(Leaf(path, value))
         return Spec("tensor")
     parts = _parts(value)

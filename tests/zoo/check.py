@@ -1,6 +1,6 @@
 """Exports a zoo model and holds the file against PyTorch at the example's and at other sizes.
 
-    python -m tests.zoo.check [--models a,b] [--opsets 9,18] [--out table.md]
+    python -m tests.zoo.check [--models a,b] [--opsets 9,18] [--capture export] [--out table.md]
 """
 
 from __future__ import annotations
@@ -28,12 +28,13 @@ OPSETS = (9, 11, 13, 15, 17, 18, 20, newest_opset())
 ALSO_OLD = ("alexnet", "vgg", "resnet", "word_language_model_lstm", "lstm")
 
 
-def run(model: Model, opset: int, axes: Mapping[str, Any] | None, inputs: Sequence[Inputs]) -> tuple[float, int]:
+def run(model: Model, opset: int, axes: Mapping[str, Any] | None, inputs: Sequence[Inputs], capture: str = "auto") -> tuple[float, int]:
     """(largest difference over the outputs' scale, number of nodes) over all `inputs`; raises on other shapes or dtypes."""
     stream = io.BytesIO()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", onnxport.errors.GuardWarning)
-        program = onnxport.export(model.module, inputs[0], stream, opset_version=opset, input_names=list(model.names), dynamic_axes=axes)
+        program = onnxport.export(model.module, inputs[0], stream, opset_version=opset, input_names=list(model.names), dynamic_axes=axes,
+                                   capture=capture)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.log_severity_level = 4
@@ -65,6 +66,7 @@ def main() -> None:
     parser.add_argument("--models", default=",".join(MODELS))
     parser.add_argument("--opsets", default="")
     parser.add_argument("--variants", default="static,batch,free")
+    parser.add_argument("--capture", default="auto", choices=["auto", "trace", "export"])
     parser.add_argument("--out", default="")
     parser.add_argument("--traceback", action="store_true")
     options = parser.parse_args()
@@ -80,7 +82,7 @@ def main() -> None:
             for opset in opsets:
                 start = time.perf_counter()
                 try:
-                    worst, nodes = run(built, opset, axes, inputs)
+                    worst, nodes = run(built, opset, axes, inputs, options.capture)
                     verdict = "ok" if worst <= TOLERANCE else "WRONG"
                     text = f"{worst:.1e}, {nodes} nodes"
                 except onnxport.errors.UnsupportedError as error:

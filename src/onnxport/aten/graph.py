@@ -14,7 +14,8 @@ class Value:
 
     kind: "tensor", "int", "float", "bool", "str", "list", "tuple", "dict", "none", "optional", "device", "object".
     dtype, shape, strides: what the capture saw of a tensor (None where it saw nothing). `shape` is the example's and
-    says nothing of other sizes; rank and dtype are facts.
+    says nothing of other sizes; rank and dtype are facts. A size that only the data decides may be None in it.
+    symbolic: of an input, its sizes as the caller asked for them: numbers and `Axis`es.
     constant: the tensor that this value is (a weight, a buffer, a literal), by reference.
     unknown: a tensor of which the capture could not tell dtype or rank (in scripts).
     """
@@ -24,7 +25,7 @@ class Value:
     def __init__(self, kind: str = "tensor", dtype: torch.dtype | None = None, shape: tuple[int, ...] | None = None,
                  strides: tuple[int, ...] | None = None, name: str | None = None, constant: torch.Tensor | None = None):
         self.kind, self.dtype, self.shape, self.strides, self.name, self.constant = kind, dtype, shape, strides, name, constant
-        self.symbolic: tuple[Any, ...] | None = None
+        self.symbolic: tuple[int | Axis, ...] | None = None
         self.unknown = False
 
     def like(self) -> Value:
@@ -33,6 +34,16 @@ class Value:
 
     def __repr__(self) -> str:
         return f"%{self.name or hex(id(self))[-5:]}:{self.kind}{list(self.shape) if self.shape is not None else ''}"
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A dynamic axis of an input: its name, or an expression over names (`derived`), and the range that the caller promises."""
+
+    label: str
+    derived: bool = False
+    low: int = 0
+    high: int | None = None
 
 
 # An argument: a value, plain Python (numbers, strings, None, torch dtypes as int codes, devices as str), or lists of such.

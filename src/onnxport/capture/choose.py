@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 
 from onnxport import errors
 from onnxport.calls import Call, bind
-from onnxport.capture import exported
+from onnxport.capture import dynamic
 from onnxport.capture.trace import Traced, trace
 
 WAYS = ("auto", "trace", "export")
@@ -17,40 +18,57 @@ WAYS = ("auto", "trace", "export")
 
 def loaded(model: Any) -> Any:
     """A `.pt2` path as the program in it; anything else as it is."""
-    if isinstance(model, (str, os.PathLike)):
-        path = os.fspath(model)
-        if not os.path.exists(path):
-            raise errors.ArgumentError(f"model is the path {path!r}, which does not exist")
-        if path.endswith(".pt2"):
-            return exported.load(path)
+    if not isinstance(model, (str, os.PathLike)):
+        return model
+    path = os.fspath(model)
+    if not os.path.exists(path):
+        raise errors.ArgumentError(f"model is the path {path!r}, which does not exist")
+    if not str(path).endswith(".pt2"):
         raise errors.ArgumentError(f"model is the path {path!r}; only .pt2 files are read")
-    return model
+    from onnxport.capture import exported
+
+    return exported.load(path)
 
 
 def is_program(model: Any) -> bool:
-    """Whether it was captured by torch.export already."""
-    return isinstance(model, torch.export.ExportedProgram)
+    """Whether it was captured by torch.export already (asked without importing torch.export, which costs a second)."""
+    return type(model).__name__ == "ExportedProgram" and type(model).__module__.startswith("torch.export")
 
 
 def call_of(model: Any, args: Any, kwargs: dict[str, Any] | None) -> Call:
     """The call that is captured; an exported program brings its own example."""
-    if is_program(model):
-        if args in ((), None) and not kwargs and model.example_inputs is not None:
-            args, kwargs = model.example_inputs
-        return bind(model.module(check_guards=False), (*args, {}) if isinstance(args, tuple) else args, dict(kwargs or {}))
-    return bind(model, args, kwargs)
+    if not is_program(model):
+        return bind(model, args, kwargs)
+    if args in ((), None) and not kwargs:
+        if model.example_inputs is None:
+            raise errors.ArgumentError("the exported program has no example inputs; pass args")
+        args, kwargs = model.example_inputs
+        args = (*args, {})
+    return bind(model.module(check_guards=False), args, kwargs)
 
 
-def capture(model: Any, call: Call, way: str, dynamic_shapes: Any) -> Traced:
-    """Runs or compiles the model once."""
+def capture(model: Any, call: Call, names: Sequence[str], way: str, axes: Mapping[str, Mapping[int, str]], shapes: Any) -> Traced:
+    """Runs or compiles the model once. names: of the inputs; axes, shapes: `dynamic_axes` and `dynamic_shapes`."""
     if way not in WAYS:
         raise errors.ArgumentError(f"capture={way!r}: it must be one of {', '.join(WAYS)}")
+    both = [name for name in axes if name in names]
+    if shapes is not None and both:
+        raise errors.ArgumentError(f"dynamic_shapes is given, and dynamic_axes names the input {both[0]!r}: say it in one of them")
+    if isinstance(model, (torch.jit.ScriptModule, torch.jit.ScriptFunction)) and way == "export":
+        raise errors.ArgumentError("capture='export' takes no scripted program: torch.export cannot read one")
+    if not is_program(model) and way != "export":
+        traced = trace(model, call.tensors, call.names, call.run)
+        if shapes is not None:
+            dynamic.mark(traced.graph, names, dynamic.of_shapes(shapes, call.spec, names, call.tensors))
+        return traced
+    from onnxport.capture import exported
+
+    if shapes is not None:
+        wanted = dynamic.of_shapes(shapes, call.spec, names, call.tensors)
+    else:
+        wanted = dynamic.of_axes(axes, names, call.tensors)
     if is_program(model):
-        return exported.read(model)
-    if isinstance(model, (torch.jit.ScriptModule, torch.jit.ScriptFunction)):
-        raise errors.UnsupportedError("scripted programs are not captured yet; pass the module that was scripted")
-    if way == "export":
-        if not isinstance(model, torch.nn.Module):
-            raise errors.ArgumentError("capture='export' takes a torch.nn.Module")
-        return exported.read(exported.compile_module(model, call.args, call.kwargs, dynamic_shapes))
-    return trace(model, call.tensors, call.names, call.run)
+        if way == "trace":
+            raise errors.ArgumentError("capture='trace': an ExportedProgram is captured already")
+        return exported.read_program(model, call, names, wanted)
+    return exported.compile_call(call, names, wanted)

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
 from onnxport import errors
-from onnxport.aten.graph import Block, Graph, Mutation, Value
-from onnxport.capture import fx, torch_private
+from onnxport.aten.graph import Axis, Block, Graph, Mutation, Node, Read, Value
+from onnxport.calls import Call
+from onnxport.capture import dynamic, fx, torch_private
+from onnxport.capture.dynamic import Wanted
+from onnxport.capture.state import State, state_of
 from onnxport.capture.trace import Traced
 
 try:
@@ -17,66 +22,202 @@ try:
 except ImportError as cause:  # pragma: no cover - depends on the installed torch
     raise ImportError(f"torch {torch.__version__} has no torch.export that onnxport can read") from cause
 
+_PREFIX = "model"
+
 
 def load(path: str | os.PathLike[str]) -> Any:
     """The `ExportedProgram` in a `.pt2` file."""
-    return torch.export.load(path)
+    try:
+        return torch.export.load(path)
+    except Exception as cause:
+        raise errors.CaptureError(f"torch.export cannot load {os.fspath(path)!r}: {type(cause).__name__}: {cause}") from cause
 
 
-def compile_module(model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], dynamic_shapes: Any) -> Any:
+class _Seen:
+    """What the run of the model tells besides tensors (torch.export puts attributes of modules back).
+
+    names: of the outputs.   rebound: names of buffers and attributes that were assigned anew.
+    """
+
+    names: list[str]
+    rebound: list[str]
+
+
+class _Flat(torch.nn.Module):
+    """A call as a module of flat tensors: what the model takes and returns may then be nested in ways that torch.export does not know.
+
+    Buffers and attributes that `forward` assigns anew come behind the outputs; torch.export would lose them.
+    """
+
+    def __init__(self, call: Call):
+        super().__init__()
+        self.model = call.model if isinstance(call.model, torch.nn.Module) else torch.nn.Module()
+        self._call = call
+        self.seen = _Seen()
+
+    def forward(self, *tensors: torch.Tensor) -> tuple[Any, ...]:
+        state = state_of(self._call.model)
+        flat, self.seen.names, _ = self._call.run(list(tensors))
+        rebound = state.rebound()
+        self.seen.rebound = [name for name, _ in rebound]
+        return (*flat, *(tensor for _, tensor in rebound))
+
+
+def compile_call(call: Call, names: Sequence[str], wanted: Sequence[Wanted]) -> Traced:
     """`torch.export.export` of a module; its refusals become `CaptureError`s that keep its words."""
-    with torch_private.exporting(), torch.no_grad():
+    flat = _Flat(call)
+    state = state_of(call.model)
+    shapes = tuple({axis: ask.dim for axis, ask in asks.items()} or None for asks in wanted)
+    with torch_private.exporting(), torch_private.slow_attention(), torch_private.any_size(), torch.no_grad(), state.unchanged():
         try:
-            return torch.export.export(model, args, kwargs or None, dynamic_shapes=dynamic_shapes, strict=False, prefer_deferred_runtime_asserts_over_guards=True)
+            program = torch.export.export(flat, _distinct(call.tensors), dynamic_shapes=(shapes,) if shapes else None, strict=False,
+                                          prefer_deferred_runtime_asserts_over_guards=True)
+        except errors.OnnxExporterError:
+            raise
         except Exception as cause:
-            raise errors.CaptureError(f"torch.export refuses the model: {type(cause).__name__}: {cause}") from cause
+            words = f"{type(cause).__name__}: {_readable(str(cause), names)}"
+            raise errors.CaptureError(f"torch.export refuses the model: {words}") from cause
+    traced = read(program, state, prefix=_PREFIX)
+    graph = traced.graph
+    graph.input_names, graph.output_names = list(names), flat.seen.names
+    count = len(flat.seen.names)
+    graph.rebound = {name: value for name, value in zip(flat.seen.rebound, graph.outputs[count:], strict=True) if isinstance(value, Value)}
+    graph.outputs = graph.outputs[:count]
+    graph.block.outputs = [output for output in graph.outputs if isinstance(output, Value)]
+    sizes(program, graph, wanted)
+    return traced
 
 
-def read(program: Any) -> Traced:
-    """An `ExportedProgram` as an `aten.Graph`. Sizes of the inputs are in `symbolic`: ints, or expressions over names."""
+def _distinct(tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
+    """The tensors without their history; one that is passed twice is two, so that each keeps its own axes."""
+    seen: set[int] = set()
+    made = []
+    for tensor in tensors:
+        made.append(tensor.detach().clone() if id(tensor) in seen else tensor.detach())
+        seen.add(id(tensor))
+    return tuple(made)
+
+
+def _readable(words: str, names: Sequence[str]) -> str:
+    """torch.export's words, with the caller's names for the inputs."""
+    words = words.split("\n\nThe error above occurred when calling")[0]
+    return re.sub(r"(?:L\['tensors'\]|inputs|tensors)\[(\d+)\]", lambda m: names[int(m[1])] if int(m[1]) < len(names) else m[0], words)
+
+
+def read_program(program: Any, call: Call, names: Sequence[str], wanted: Sequence[Wanted]) -> Traced:
+    """An `ExportedProgram` of the caller's own, its inputs in the order of the call."""
+    traced = read(program, None)
+    graph = traced.graph
+    order = _order(program, call)
+    if len(order) != len(graph.inputs):
+        raise errors.ArgumentError(f"the exported program takes {len(graph.inputs)} tensors, and args have {len(order)}")
+    placed: list[Value] = [graph.inputs[0]] * len(order)
+    for value, position in zip(graph.inputs, order, strict=True):
+        placed[position] = value
+    graph.inputs, graph.input_names = placed, list(names)
+    graph.block.inputs = [*placed, *graph.weights.values()]
+    renamed = dict(zip((value.name for value in placed), names, strict=True))
+    graph.mutated = [Mutation(renamed.get(m.name, m.name), m.kind, m.value) for m in graph.mutated]
+    sizes(program, graph, wanted)
+    return traced
+
+
+def _order(program: Any, call: Call) -> list[int]:
+    """For each tensor that the program takes, its position in the call."""
+    free: dict[int, list[int]] = {}
+    for position, tensor in enumerate(call.tensors):
+        free.setdefault(id(tensor), []).append(position)
+    spec = program.call_spec.in_spec
+    kwargs = call.kwargs
+    if spec is not None and spec.num_children == 2 and spec.child(1).num_children:
+        kwargs = {name: kwargs[name] for name in spec.child(1).context if name in kwargs}
+    leaves = torch_private.tree_leaves((call.args, kwargs))
+    return [free[id(leaf)].pop(0) for leaf in leaves if isinstance(leaf, torch.Tensor)]
+
+
+def read(program: Any, state: State | None, prefix: str = "") -> Traced:
+    """An `ExportedProgram` as an `aten.Graph`. state: of the module that it was made from (its weights then keep that order)."""
     signature = program.graph_signature
-    reader = fx.Reader(lambda target: _attribute(program, target))
+    reader = fx.Reader(lambda target: _attribute(program, target), prefix)
     placeholders = [node for node in program.graph.nodes if node.op == "placeholder"]
-    weights: dict[str, Value] = {}
-    first: dict[int, str] = {}
-    aliases: dict[str, str] = {}
-    parameters: set[str] = set()
+    kept = _Kept(program, prefix)
     inputs: list[Value] = []
-    names: list[str] = []
     for node, spec in zip(placeholders, signature.input_specs, strict=True):
         if spec.kind == InputKind.USER_INPUT:
-            _user_input(node, reader, inputs, names)
-            continue
-        tensor = _tensor(program, spec)
-        if not isinstance(tensor, torch.Tensor):
-            reader.env[node] = tensor
-            continue
-        if id(tensor) in first:
-            aliases[spec.target] = first[id(tensor)]
-            reader.env[node] = weights[first[id(tensor)]]
-            continue
-        if spec.kind == InputKind.CONSTANT_TENSOR and spec.target.startswith("lifted_tensor"):
-            reader.env[node] = fx.constant(tensor)
-            continue
-        first[id(tensor)] = spec.target
-        weights[spec.target] = reader.env[node] = fx.constant(tensor, spec.target)
-        if spec.kind == InputKind.PARAMETER:
-            parameters.add(spec.target)
+            _user_input(node, reader, inputs)
+        elif spec.kind == InputKind.TOKEN:
+            reader.env[node] = None
+        else:
+            reader.env[node] = kept.value(spec)
+    weights = kept.ordered(list(state.weights) if state is not None else list(program.state_dict))
+    if state is not None:
+        kept.complete(weights, state)
     block = reader.read(program.graph.nodes, Block())
     block.inputs = [*inputs, *weights.values()]
-    graph = Graph(block, inputs, names, weights, aliases, [], [], parameters)
-    _outputs(program, graph)
+    known: _Kept | State = kept if state is None else state
+    graph = Graph(block, inputs, [value.name or "" for value in inputs], weights, known.aliases, [], [], known.parameters,
+                  attributes=kept.attributes, reads=reader.reads)
+    _outputs(program, graph, prefix)
     return Traced(graph, [], None)
 
 
-def _user_input(node: torch.fx.Node, reader: fx.Reader, inputs: list[Value], names: list[str]) -> None:
+class _Kept:
+    """The tensors that a program keeps, each once."""
+
+    def __init__(self, program: Any, prefix: str):
+        self.program, self.prefix = program, prefix
+        self.weights: dict[str, Value] = {}
+        self.attributes: dict[str, Value] = {}
+        self.aliases: dict[str, str] = {}
+        self.parameters: set[str] = set()
+        self._known: dict[int, tuple[str, Value]] = {}
+
+    def value(self, spec: Any) -> Any:
+        """What one placeholder stands for."""
+        tensor = _tensor(self.program, spec)
+        if not isinstance(tensor, torch.Tensor):
+            return tensor
+        name = _inside(spec.target, self.prefix)
+        if id(tensor) in self._known:
+            first, value = self._known[id(tensor)]
+            self.aliases[name] = first
+            return value
+        if spec.kind == InputKind.CONSTANT_TENSOR:
+            value = fx.constant(tensor)
+            if not name.rpartition(".")[2].startswith("lifted_tensor"):
+                self.attributes[name] = value
+            return value
+        value = self.weights[name] = fx.constant(tensor, name)
+        self._known[id(tensor)] = name, value
+        if spec.kind == InputKind.PARAMETER:
+            self.parameters.add(name)
+        return value
+
+    def ordered(self, names: list[str]) -> dict[str, Value]:
+        """The weights, first those of `names` in this order."""
+        return {**{name: self.weights[name] for name in names if name in self.weights}, **self.weights}
+
+    def complete(self, weights: dict[str, Value], state: State) -> None:
+        """Weights that the program does not take at all are weights of the model still."""
+        missing = [name for name in state.weights if name not in weights]
+        for name in missing:
+            weights[name] = fx.constant(state.weights[name], name)
+        if missing:
+            found = {name: weights[name] for name in state.weights}
+            weights.clear()
+            weights.update(found)
+
+
+def _inside(target: str, prefix: str) -> str:
+    return target[len(prefix) + 1:] if prefix and target.startswith(prefix + ".") else target
+
+
+def _user_input(node: torch.fx.Node, reader: fx.Reader, inputs: list[Value]) -> None:
     value = node.meta.get("val")
     if isinstance(value, torch.Tensor):
         made = fx.typed(value)
         made.name = node.name
-        made.symbolic = tuple(s if isinstance(s, int) else str(s.node.expr) for s in value.shape)
         inputs.append(made)
-        names.append(node.name)
         reader.env[node] = made
     elif isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
         raise errors.UnsupportedError(f"the input {node.name} is a dynamic Python number; pass a tensor of rank 0 instead")
@@ -98,30 +239,100 @@ def _attribute(program: Any, target: str) -> Any:
     return found
 
 
-def _outputs(program: Any, graph: Graph) -> None:
+def _outputs(program: Any, graph: Graph, prefix: str) -> None:
     """Splits what the graph returns into what `forward` returned and the new values of buffers and inputs."""
+    changes = {OutputKind.BUFFER_MUTATION: "buffer", OutputKind.USER_INPUT_MUTATION: "input"}
     for spec, arg in zip(program.graph_signature.output_specs, graph.block.outputs, strict=True):
         if spec.kind == OutputKind.USER_OUTPUT:
-            if arg is not None and not isinstance(arg, str):
+            if isinstance(arg, Value):
                 graph.outputs.append(arg)
-                graph.output_names.append("")
-        elif spec.kind in (OutputKind.BUFFER_MUTATION, OutputKind.USER_INPUT_MUTATION) and isinstance(arg, Value):
-            graph.mutated.append(Mutation(spec.target, "buffer" if spec.kind == OutputKind.BUFFER_MUTATION else "input", arg))
+        elif spec.kind in changes and isinstance(arg, Value):
+            graph.mutated.append(Mutation(_inside(spec.target, prefix), changes[spec.kind], arg))
+    returned = set(map(id, graph.outputs))
+    graph.mutated = [m for m in graph.mutated if id(m.value) not in returned]
+    graph.block.outputs = list(graph.outputs)
     graph.output_names = _paths(program, len(graph.outputs))
 
 
 def _paths(program: Any, count: int) -> list[str]:
     """Names of the outputs from the keys of the containers that `forward` returned."""
-    from torch.utils import _pytree as pytree
-
     spec = program.call_spec.out_spec
     if spec is None:
         return [""] * count
-    tree = pytree.tree_unflatten(list(range(spec.num_leaves)), spec)
-    kept = [i for i, s in enumerate(s for s in program.graph_signature.output_specs if s.kind == OutputKind.USER_OUTPUT)
-            if getattr(s.arg, "value", 0) is not None]
-    found = {}
-    for path, leaf in pytree.tree_flatten_with_path(tree)[0]:
-        found[leaf] = ".".join(str(getattr(k, "key", getattr(k, "name", getattr(k, "idx", k)))) for k in path)
-    names = [found.get(i, "") for i in kept]
+    specs = [s for s in program.graph_signature.output_specs if s.kind == OutputKind.USER_OUTPUT]
+    names = [name for name, s in zip(torch_private.tree_paths(spec), specs, strict=False) if not hasattr(s.arg, "value")]
     return names if len(names) == count else [""] * count
+
+
+def sizes(program: Any, graph: Graph, wanted: Sequence[Wanted]) -> None:
+    """Enters the sizes of the inputs: numbers, the caller's names, and names for what the caller did not name.
+
+    What torch.export found out about them besides (ranges, and axes that must be equal) become branches that were taken.
+    """
+    shapes = {node.name: tuple(node.meta["val"].shape) for node in program.graph.nodes
+              if node.op == "placeholder" and isinstance(node.meta.get("val"), torch.Tensor)}
+    named: dict[str, Axis] = {}
+    first: dict[str, tuple[Value, int]] = {}
+    for name, value, asks in zip(graph.input_names, graph.inputs, wanted, strict=True):
+        for axis, size in enumerate(shapes[value.name or ""]):
+            ask = asks.get(axis)
+            if isinstance(size, int):
+                if ask is not None and not ask.may_be_static:
+                    raise errors.CaptureError(
+                        f"axis {axis} of the input {name!r} was asked to be dynamic, and torch.export specialised it to {size}")
+            elif str(size).isidentifier():
+                first.setdefault(str(size), (value, axis))
+                if ask is not None and ask.label is not None and not ask.derived:
+                    named.setdefault(str(size), ask.axis(""))
+    for name, value, asks in zip(graph.input_names, graph.inputs, wanted, strict=True):
+        value.symbolic = _symbolic(name, shapes[value.name or ""], asks, named)
+    _guards(program, graph, shapes, first, named)
+
+
+def _symbolic(name: str, shape: Sequence[Any], asks: Wanted, named: dict[str, Axis]) -> tuple[int | Axis, ...]:
+    result: list[int | Axis] = []
+    for axis, size in enumerate(shape):
+        ask, text = asks.get(axis), str(size)
+        if isinstance(size, int):
+            result.append(size)
+        elif ask is not None and ask.label is not None:
+            result.append(ask.axis(""))
+        elif text.isidentifier():
+            number = 1 + sum(not isinstance(s, int) for s in shape[:axis])
+            low, high = (ask.low, ask.high) if ask is not None else (0, None)
+            result.append(named.setdefault(text, Axis(dynamic.automatic(name, number) if ask is not None else text, False, low, high)))
+        else:
+            expression = re.sub(r"\b[A-Za-z_]\w*\b", lambda m: named[m[0]].label if m[0] in named else m[0], text)
+            result.append(Axis(expression, derived=True))
+    return tuple(result)
+
+
+def _guards(program: Any, graph: Graph, shapes: dict[str, tuple[Any, ...]], first: dict[str, tuple[Value, int]],
+            named: dict[str, Axis]) -> None:
+    """Ranges that torch.export narrowed, and axes of two names that it found to be one."""
+    made: list[Node] = []
+
+    def size(value: Value, axis: int) -> Value:
+        node = Node("aten::size", "int", {"self": value, "dim": axis}, [Value("int")])
+        made.append(node)
+        return node.outputs[0]
+
+    def holds(op: str, left: Any, right: Any) -> None:
+        node = Node(op, "int", {"a": left, "b": right}, [Value("bool")])
+        made.append(node)
+        graph.reads.append(Read("bool", node.outputs[0], True, "found by torch.export"))
+
+    for symbol, bounds in program.range_constraints.items():
+        if str(symbol) in first:
+            at, axis = first[str(symbol)], named.get(str(symbol), Axis(""))
+            low, high = dynamic.bound(bounds.lower), dynamic.bound(bounds.upper)
+            if low is not None and low > max(axis.low, 2):  # 2 is what torch.export takes for granted
+                holds("aten::ge", size(*at), low)
+            if high is not None and (axis.high is None or high < axis.high):
+                holds("aten::le", size(*at), high)
+    for value in graph.inputs:
+        for position, text in enumerate(map(str, shapes[value.name or ""])):
+            one = first.get(text)
+            if one is not None and one != (value, position) and (value.symbolic or ())[position] != (one[0].symbolic or ())[one[1]]:
+                holds("aten::eq", size(*one), size(value, position))
+    graph.block.nodes[:0] = made

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import operator
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -10,7 +11,8 @@ from typing import Any
 import torch
 
 from onnxport import errors
-from onnxport.aten.graph import Arg, Block, Node, Schema, Value
+from onnxport.aten.graph import Arg, Block, Node, Read, Schema, Value
+from onnxport.aten.source import where
 from onnxport.capture import schema as schemas
 
 # Python operators on sizes, as the ATen operators on ints that TorchScript has for them.
@@ -19,21 +21,45 @@ _ON_SIZES: dict[Any, tuple[str, tuple[str, ...]]] = {
     operator.floordiv: ("aten::floordiv", ("a", "b")), operator.mod: ("aten::remainder", ("a", "b")), operator.neg: ("aten::neg", ("a",)),
     operator.truediv: ("aten::div", ("a", "b")), operator.pow: ("aten::pow", ("a", "b")),
     torch.sym_max: ("prim::max", ("a", "b")), torch.sym_min: ("prim::min", ("a", "b")), torch.sym_int: ("aten::Int", ("a",)),
-    torch.sym_float: ("aten::Float", ("a",)), torch.sym_not: ("aten::__not__", ("a",)),
+    torch.sym_float: ("aten::Float", ("a",)), torch.sym_not: ("aten::__not__", ("a",)), math.ceil: ("aten::ceil", ("a",)),
+    math.floor: ("aten::floor", ("a",)), math.trunc: ("aten::Int", ("a",)),
+    operator.and_: ("aten::__and__", ("a", "b")), operator.or_: ("aten::__or__", ("a", "b")),
     operator.eq: ("aten::eq", ("a", "b")), operator.ne: ("aten::ne", ("a", "b")), operator.lt: ("aten::lt", ("a", "b")),
     operator.le: ("aten::le", ("a", "b")), operator.gt: ("aten::gt", ("a", "b")), operator.ge: ("aten::ge", ("a", "b")),
 }
 # Checks that the running program makes of itself; the file says these things by its shapes.
-_ASSERTIONS = frozenset({"aten::_assert_scalar", "aten::_assert_async", "aten::sym_constrain_range", "aten::sym_constrain_range_for_size",
+_ASSERTIONS = frozenset({"aten::_assert_async", "aten::sym_constrain_range", "aten::sym_constrain_range_for_size",
                          "aten::_assert_tensor_metadata"})
+# torch.export's names for what other captures call otherwise.
+_RENAMED = {"aten::sym_size": "aten::size", "aten::sym_numel": "aten::numel", "aten::_local_scalar_dense": "aten::item"}
+# Operators that run a part of the program under another mode: how many arguments stand before that part.
+_INLINED = {"wrap_with_set_grad_enabled": 1, "wrap_with_autocast": 4, "invoke_subgraph": 0, "wrap": 0, "tag_activation_checkpoint": 0}
+
+
+class Source:
+    """The stack of an FX node, innermost frame first, put into words only where somebody asks."""
+
+    __slots__ = ("stack",)
+
+    def __init__(self, stack: str):
+        self.stack = stack
+
+    def __str__(self) -> str:
+        frames = [line for line in self.stack.splitlines() if line.lstrip().startswith("File ")]
+        return "\n".join(reversed(frames))
 
 
 class Reader:
-    """Reads one FX graph; `env` maps its nodes to what they became."""
+    """Reads one FX graph; `env` maps its nodes to what they became.
 
-    def __init__(self, constants: Callable[[str], Any]):
-        self.constants = constants
+    reads: what the program asserts of sizes: branches that were taken while it was captured.
+    prefix: a path that stands before the names of all modules.
+    """
+
+    def __init__(self, constants: Callable[[str], Any], prefix: str = ""):
+        self.constants, self.prefix = constants, prefix
         self.env: dict[torch.fx.Node, Arg] = {}
+        self.reads: list[Read] = []
 
     def read(self, nodes: Iterable[torch.fx.Node], into: Block) -> Block:
         """Reads all nodes that are no placeholders (those must be in `env`); the outputs become the block's."""
@@ -49,6 +75,7 @@ class Reader:
         return into
 
     def attribute(self, target: str) -> Arg:
+        """A tensor, or a part of the program, that the graph keeps under a name."""
         found = self.constants(target)
         if isinstance(found, torch.Tensor):
             return constant(found)
@@ -73,23 +100,79 @@ class Reader:
             items = self.resolve(node.args[0])
             self.env[node] = items[node.args[1]]
             return
-        scope, source = _scope(node), node.meta.get("stack_trace") or ""
+        scope, source = _scope(node, self.prefix), Source(node.meta.get("stack_trace") or "")
         if isinstance(target, torch._ops.OpOverload):
             made = self.overload(node, target, scope, source)
         elif target in _ON_SIZES:
-            name, names = _ON_SIZES[target]
-            args = dict(zip(names, [self.resolve(a) for a in node.args], strict=True))
-            made = Node(name, "int", args, [typed(node.meta.get("val"))], scope=scope, source=source)
-        elif isinstance(target, torch._ops.HigherOrderOperator):
-            raise errors.UnsupportedOperatorError(f"Couldn't export operator {target.name()} (module {scope or '?'}): control flow captured by torch.export")
-        else:
-            raise errors.CaptureError(f"an FX call of {target} cannot be read (module {scope or '?'})")
-        if made.op in _ASSERTIONS:
+            made = self.on_sizes(node, scope, source)
+        elif target is torch.sym_sum:
+            self.env[node] = self.total(self.resolve(node.args[0]), Node("", "", {}, [], scope=scope, source=source), into)
             return
-        into.nodes.append(made)
-        self.enter(node, made, into)
+        elif isinstance(target, torch._ops.HigherOrderOperator):
+            self.higher(node, str(target), scope, source, into)
+            return
+        else:
+            raise errors.CaptureError(f"an FX call of {target} cannot be read (module {scope or '?'}, {where(source)})")
+        if made.op == "aten::_assert_scalar":
+            self.asserted(node.args[0], source)
+        elif made.op not in _ASSERTIONS:
+            into.nodes.append(made)
+            self.enter(node, made, into)
 
-    def overload(self, node: torch.fx.Node, target: Any, scope: str, source: str) -> Node:
+    def on_sizes(self, node: torch.fx.Node, scope: str, source: Any) -> Node:
+        """Arithmetic of Python on sizes."""
+        name, names = _ON_SIZES[node.target]
+        args = dict(zip(names, [self.resolve(a) for a in node.args], strict=True))
+        return Node(name, "int", args, [typed(node.meta.get("val"))], scope=scope, source=source)
+
+    def total(self, parts: list[Arg], origin: Node, into: Block) -> Arg:
+        """The sum of several sizes."""
+        total = parts[0]
+        for part in parts[1:]:
+            made = Node("aten::add", "int", {"a": total, "b": part}, [Value("int")], scope=origin.scope, source=origin.source)
+            into.nodes.append(made)
+            total = made.outputs[0]
+        return total
+
+    def asserted(self, given: Any, source: Source) -> None:
+        """A branch on sizes that the capture took. What it says of the data is the program's own check, which a file does not make."""
+        truth = given.meta.get("val") if isinstance(given, torch.fx.Node) else None
+        if not isinstance(truth, torch.SymBool) or number(truth) is None:
+            return
+        if given.target is operator.and_:
+            for part in given.args:
+                self.asserted(part, source)
+            return
+        condition = self.resolve(given)
+        if isinstance(condition, Value):
+            self.reads.append(Read("bool", condition, True, where(source)))
+
+    def higher(self, node: torch.fx.Node, name: str, scope: str, source: Source, into: Block) -> None:
+        """An operator on parts of the program: inlined where it only sets a mode, refused otherwise."""
+        position = _INLINED.get(name)
+        if position is None:
+            raise errors.UnsupportedOperatorError(
+                f"Couldn't export operator {name} (module {scope or '?'}, {where(source)}): control flow that torch.export captured has no "
+                "translation yet; use torch.where, or a trace where one branch is enough")
+        if name == "wrap_with_autocast":
+            raise errors.UnsupportedOperatorError(
+                f"Couldn't export operator {name} (module {scope or '?'}, {where(source)}): export the model without autocast")
+        part = self.resolve(node.args[position])
+        operands = node.args[position + 1:]
+        if name == "invoke_subgraph" and operands and isinstance(operands[0], str):
+            operands = operands[1:]
+        self.env[node] = self.inlined(part, [self.resolve(a) for a in operands], into)
+
+    def inlined(self, part: Any, given: list[Arg], into: Block) -> list[Arg]:
+        """The results of a graph module on these arguments; its nodes join `into`."""
+        inner = Reader(lambda target: functools.reduce(getattr, target.split("."), part), self.prefix)
+        inner.reads = self.reads
+        inner.env.update(zip((n for n in part.graph.nodes if n.op == "placeholder"), given, strict=True))
+        block = Block()
+        block.nodes = into.nodes
+        return inner.read(part.graph.nodes, block).outputs
+
+    def overload(self, node: torch.fx.Node, target: Any, scope: str, source: Source) -> Node:
         """An ATen or custom operator, its arguments by name."""
         schema = schema_of(target)
         args: dict[str, Arg] = {}
@@ -104,7 +187,10 @@ class Reader:
         value = node.meta.get("val")
         many = len(schema.returns) > 1
         outputs = [typed(v) for v in value] if many and isinstance(value, (list, tuple)) else [typed(value)]
-        return Node(schema.name, schema.overload, args, outputs, scope=scope, source=source, schema=schema)
+        name = _RENAMED.get(schema.name, schema.name)
+        if name == "aten::item" and outputs[0].kind == "int":
+            name = "aten::Int"
+        return Node(name, schema.overload, args, outputs, scope=scope, source=source, schema=schema)
 
     def enter(self, node: torch.fx.Node, made: Node, into: Block) -> None:
         """Makes the node's results known; a list of tensors is taken apart at once, since its length is."""
@@ -119,7 +205,7 @@ class Reader:
             self.env[node] = made.outputs[0]
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def schema_of(target: Any) -> Schema:
     """The schema of an `OpOverload`."""
     return schemas.convert(target._schema)
@@ -133,10 +219,9 @@ def constant(tensor: torch.Tensor, name: str | None = None) -> Value:
 def typed(value: Any) -> Value:
     """A new value of the type of a fake tensor or symbolic number; sizes that are not known at all leave the shape out."""
     if isinstance(value, torch.Tensor):
-        shape = [number(s) for s in value.shape]
-        strides = [number(s) for s in value.stride()]
-        known = None not in shape
-        return Value("tensor", value.dtype, tuple(shape) if known else None, tuple(strides) if known and None not in strides else None)  # type: ignore[arg-type]
+        shape = tuple([s if type(s) is int else number(s) for s in value.shape])
+        strides = tuple([s if type(s) is int else number(s) for s in value.stride()]) if value.layout == torch.strided else (None,)
+        return Value("tensor", value.dtype, shape, None if None in shape or None in strides else strides)  # type: ignore[arg-type]
     if isinstance(value, (bool, torch.SymBool)):
         return Value("bool")
     if isinstance(value, (int, torch.SymInt)):
@@ -154,13 +239,12 @@ def number(size: Any) -> int | None:
     return None if hint is None else int(hint)
 
 
-def _scope(node: torch.fx.Node) -> str:
-    """`Net/body/body.0`, as a trace writes it."""
-    stack = node.meta.get("nn_module_stack") or {}
-    path = []
-    for name, kind in stack.values():
-        if not path:
-            path.append(str(kind).rpartition(".")[2] if not isinstance(kind, type) else kind.__name__)
-        elif name:
-            path.append(name.replace("L['self'].", ""))
+def _scope(node: torch.fx.Node, prefix: str) -> str:
+    """`Net/body/body.0`, as a trace writes it; what is outside of `prefix` is left out."""
+    path: list[str] = []
+    for name, kind in (node.meta.get("nn_module_stack") or {}).values():
+        if not name.startswith(prefix):
+            continue
+        name = name[len(prefix):].lstrip(".")
+        path.append(name if path else str(kind).rpartition(".")[2] if not isinstance(kind, type) else kind.__name__)
     return "/".join(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -23,9 +24,9 @@ try:
 except ImportError as cause:  # pragma: no cover - depends on the installed torch
     raise ImportError(f"torch {torch.__version__} lacks a name that onnxport needs: {cause}; torch 2.13 to 2.15 are supported") from cause
 
-__all__ = ["create_graph_by_tracing", "exporting", "get_tracing_state", "get_value_trace", "inline", "is_tracing", "module_scopes",
-           "parse_schema", "schemas_of", "set_tracer_warnings", "set_tracing_state", "set_value_trace", "slow_attention",
-           "untraced", "variable_name_lookup"]
+__all__ = ["any_size", "create_graph_by_tracing", "exporting", "get_tracing_state", "get_value_trace", "inline", "is_tracing", "module_scopes",
+           "parse_schema", "schemas_of", "set_tracer_warnings", "set_tracing_state", "set_value_trace", "slow_attention", "tree_leaves",
+           "tree_paths", "untraced", "variable_name_lookup"]
 
 
 def is_tracing() -> bool:
@@ -137,3 +138,29 @@ def _exporting_off(before: Any) -> None:
 
 # Models branch on `torch.onnx.is_in_onnx_export()`.
 exporting = _Shared(_exporting_on, _exporting_off)
+
+
+@contextlib.contextmanager
+def any_size() -> Iterator[None]:
+    """Inside, torch.export takes an example size of 0 or 1 for an example like any other."""
+    config: Any = importlib.import_module("torch.fx.experimental._config")
+    if not hasattr(config, "backed_size_oblivious"):  # pragma: no cover - depends on the installed torch
+        yield
+        return
+    with config.patch(backed_size_oblivious=True):
+        yield
+
+
+def tree_leaves(tree: Any) -> list[Any]:
+    """The leaves of a pytree in its own order."""
+    from torch.utils import _pytree as pytree
+
+    return list(pytree.tree_leaves(tree))
+
+
+def tree_paths(spec: Any) -> list[str]:
+    """For each leaf of a pytree, the keys that lead to it, joined by dots."""
+    from torch.utils import _pytree as pytree
+
+    paths, _ = pytree.tree_flatten_with_path(pytree.tree_unflatten(list(range(spec.num_leaves)), spec))
+    return [".".join(str(getattr(k, "key", getattr(k, "name", getattr(k, "idx", k)))) for k in path) for path, _ in paths]

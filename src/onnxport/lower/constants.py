@@ -40,7 +40,7 @@ def compute(g: Builder, node: Node, args: dict[str, Any]) -> Any:
     if any(c.parameter for c in found) and not g.fold_parameters:
         return None
     outputs = node.outputs
-    if any(o.kind != "tensor" or o.shape is None or o.dtype is None for o in outputs) or not outputs:
+    if any(o.kind != "tensor" or o.shape is None or None in o.shape or o.dtype is None for o in outputs) or not outputs:
         return None
     size_in = sum(_size(c) for c in found)
     size_out = sum(o.dtype.itemsize * _count(o.shape) for o in outputs)  # type: ignore[union-attr,arg-type]

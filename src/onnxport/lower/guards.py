@@ -125,7 +125,7 @@ def _comparison(value: Captured, env: dict[Captured, Any], makers: dict[Captured
     fn = _COMPARISONS.get(node.op) if node is not None else None
     if node is None or fn is None:
         return None
-    sides = [_size(node.args.get(name), env) for name in ("self", "other")]
+    sides = [_size(node.args.get(name, node.args.get(number)), env) for name, number in (("self", "a"), ("other", "b"))]
     return None if None in sides else (fn, sides[0], sides[1])
 
 

@@ -145,7 +145,7 @@ class Lowering:
         elif len(value.shape) != len(captured.shape):
             raise _contradiction(node, f"rank {len(value.shape)}, PyTorch has {len(captured.shape)}")
         for size, seen in zip(value.shape, captured.shape, strict=True):
-            if size == seen:
+            if size == seen or seen is None:
                 continue
             number = dims.evaluate(size, self.g.hints)
             if number is None and isinstance(size, Dim) and size.symbol is not None:

@@ -20,6 +20,7 @@ _BINARY: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "aten::add": (operator.add, "Add"), "aten::sub": (operator.sub, "Sub"), "aten::mul": (operator.mul, "Mul"),
     "aten::floordiv": (operator.floordiv, "floordiv"), "aten::remainder": (operator.mod, "remainder"), "aten::div": (operator.truediv, "div"),
     "aten::pow": (operator.pow, "pow"), "prim::max": (dims.maximum, "Max"), "prim::min": (dims.minimum, "Min"),
+    "aten::__and__": (operator.and_, "And"), "aten::__or__": (operator.or_, "Or"),
 }
 _COMPARISONS = {"aten::eq": "==", "aten::ne": "!=", "aten::lt": "<", "aten::le": "<=", "aten::gt": ">", "aten::ge": ">="}
 _UNARY: dict[str, Callable[[Any], Any]] = {
@@ -73,7 +74,8 @@ def _on_tensors(g: Builder, name: str, values: list[Any]) -> Any:
     from onnxport.ops import registry
 
     operator_name = {"aten::floordiv": "aten::floor_divide", "prim::max": "aten::maximum", "prim::min": "aten::minimum",
-                     "aten::__not__": "aten::logical_not"}.get(name, name)
+                     "aten::__not__": "aten::logical_not", "aten::__and__": "aten::logical_and",
+                     "aten::__or__": "aten::logical_or"}.get(name, name)
     found = registry.find(operator_name, "Tensor") or registry.find(operator_name, "")
     assert found is not None
     tensors = [v if isinstance(v, Value) else g.scalar(v) if isinstance(v, Dim) else g.const(v, _dtype(v)) for v in values]
