@@ -170,6 +170,18 @@ def group_norm(g: Builder, input: Value, num_groups: int, weight: Value | None =
     return affine(g, reshape_like(g, _per_channel(g, grouped, None, None, eps), input), weight, bias)
 
 
+@aten
+def native_group_norm(g: Builder, input: Value, weight: Value | None, bias: Value | None, N: Size, C: Size, HxW: Size, group: int,
+                      eps: float) -> list[Value]:
+    """native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, int group, float eps)
+    -> (Tensor, Tensor mean, Tensor rstd)
+    """
+    grouped = sizes.reshape(g, input, [N, group, dims.floordiv(C * HxW, group)])
+    _, mean, variance = moments(g, grouped, [2])
+    scale = g.op("Reciprocal", deviation(g, variance, eps))
+    return [group_norm(g, input, group, weight, bias, eps), *(sizes.reshape(g, v, [N, group]) for v in (mean, scale))]
+
+
 # ---------------------------------------------------------------------- over the last dims
 
 
@@ -216,3 +228,40 @@ def rms_norm(g: Builder, input: Value, normalized_shape: Sequence[Size], weight:
     square = g.op("Pow", input, g.const(2.0, dtype))
     mean = g.op("ReduceMean", square, g.const(list(range(rank - len(normalized_shape), rank))), keepdims=1)
     return affine(g, g.op("Div", input, deviation(g, mean, eps)), weight, None, None)
+
+
+@aten
+def _fused_rms_norm(g: Builder, input: Value, normalized_shape: Sequence[Size], weight: Value | None, eps: float | None) -> list[Value]:
+    """_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps) -> (Tensor, Tensor rstd)"""
+    dtype = input.dtype
+    assert dtype is not None
+    rank = rank_of(input)
+    square = g.op("Mul", input, input)
+    mean = g.op("ReduceMean", square, g.const(list(range(rank - len(normalized_shape), rank))), keepdims=1)
+    scale = deviation(g, mean, torch.finfo(to_torch(dtype)).eps if eps is None else eps)
+    return [rms_norm(g, input, normalized_shape, weight, eps), g.op("Reciprocal", scale)]
+
+
+# ---------------------------------------------------------------------- of weights
+
+
+@aten
+def norm_except_dim(g: Builder, v: Value, pow: int = 2, dim: int = 0) -> Value:
+    """norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor. The norm over all dims but one (-1: over all)."""
+    rank = rank_of(v)
+    if dim == -1:
+        return g.op("ReduceL2" if pow == 2 else "ReduceL1", v, keepdims=0)
+    others = [i for i in range(rank) if i != dim % rank]
+    return g.op("ReduceL2" if pow == 2 else "ReduceL1", v, g.const(others), keepdims=1)
+
+
+@aten("_weight_norm")
+def weight_norm(g_: Builder, v: Value, g: Value, dim: int = 0) -> Value:
+    """_weight_norm(Tensor v, Tensor g, int dim=0) -> Tensor. v g / norm of v over all dims but one."""
+    return g_.op("Mul", v, g_.op("Div", g, norm_except_dim(g_, v, 2, dim)))
+
+
+@aten("_weight_norm_interface")
+def weight_norm_interface(g_: Builder, v: Value, g: Value, dim: int = 0) -> list[Value]:
+    """_weight_norm_interface(Tensor v, Tensor g, int dim=0) -> (Tensor, Tensor norms)"""
+    return [weight_norm(g_, v, g, dim), norm_except_dim(g_, v, 2, dim)]

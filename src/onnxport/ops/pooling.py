@@ -27,6 +27,7 @@ class Window:
         self.kernel = pair(kernel_size, self.count)
         self.stride = self.kernel if not isinstance(stride, int) and len(stride) == 0 else pair(stride, self.count)
         self.padding, self.dilation, self.ceil = pair(padding, self.count), pair(dilation, self.count), bool(ceil_mode)
+        self.after = self.padding
 
     def batched(self, g: Builder, x: Value) -> Value:
         """`x` as (N, C, *spatial)."""
@@ -38,7 +39,7 @@ class Window:
             more["dilations"] = self.dilation
         if self.ceil:
             more["ceil_mode"] = 1
-        return {"kernel_shape": self.kernel, "strides": self.stride, "pads": self.padding * 2, **more}
+        return {"kernel_shape": self.kernel, "strides": self.stride, "pads": [*self.padding, *self.after], **more}
 
     def result(self, x: Value) -> list[Size]:
         """The result's spatial sizes: with ceil_mode a window may hang over the end, but starts inside or in the front padding."""
@@ -58,11 +59,21 @@ class Window:
                 for size, count, k, s, p, d in zip(shape_of(x)[2:], self.result(x), self.kernel, self.stride, self.padding, self.dilation,
                                                    strict=True)]
 
+    def reached(self, x: Value) -> list[int]:
+        """The end padding with which all windows fit."""
+        return [p + o for p, o in zip(self.padding, self.overhang(x), strict=True)]
+
+    def direct(self, g: Builder, x: Value) -> bool:
+        """Whether ONNX's ceil_mode gives the same windows: until opset 21 it kept one that starts in the end's padding."""
+        return not self.ceil or g.opset >= 22 or all(
+            s + p <= (k - 1) * d + 1 for s, p, k, d in zip(self.stride, self.padding, self.kernel, self.dilation, strict=True))
+
     def fitted(self, g: Builder, x: Value, fill: float) -> Value:
         """`x` padded by `fill` so that all windows fit; the window then has no padding and no ceil_mode of its own."""
-        before, over = list(self.padding), self.overhang(x)
-        self.padding, self.ceil = [0] * self.count, False
-        return windows.pad(g, x, before, [p + o for p, o in zip(before, over, strict=True)], fill)
+        before, after = self.padding, self.reached(x)
+        self.padding = self.after = [0] * self.count
+        self.ceil = False
+        return windows.pad(g, x, before, after, fill)
 
 
 def _unbatched(g: Builder, result: Value, self: Value) -> Value:
@@ -109,16 +120,13 @@ def max_pool_with_indices(g: Builder, self: Value, kernel_size: Ints, stride: In
 
 
 def _max_pool(g: Builder, x: Value, window: Window, outputs: int) -> list[Value]:
-    if g.opset >= 10 or not window.ceil:
-        made = g.op("MaxPool", x, outputs=outputs, **window.attributes())
-        return [made] if outputs == 1 else list(made)
-    # Below opset 10 there is no ceil_mode: the padding reaches as far as the last window.
-    wanted, over, attrs = window.result(x), window.overhang(x), window.attributes(ceil_mode=None)
-    attrs["ceil_mode"] = None
-    attrs["pads"] = [*window.padding, *(p + o for p, o in zip(window.padding, over, strict=True))]
-    if any(p >= k for p, k in zip(attrs["pads"], window.kernel * 2, strict=True)):
-        raise errors.UnsupportedError(f"this pooling with ceil_mode needs opset 10 or higher (opset_version={g.opset} was asked)")
-    made = g.op("MaxPool", x, outputs=outputs, **attrs)
+    wanted = window.result(x)
+    if not window.direct(g, x) or window.ceil and g.opset < 10:
+        if all(p < k for p, k in zip(window.reached(x), window.kernel, strict=True)):
+            window.after, window.ceil = window.reached(x), False
+        elif outputs == 1:
+            x = window.fitted(g, x, float("-inf"))
+    made = g.op("MaxPool", x, outputs=outputs, **window.attributes())
     return [windows.crop(g, v, 2, wanted) for v in ([made] if outputs == 1 else made)]
 
 
@@ -131,6 +139,20 @@ def _integer_max_pool(g: Builder, x: Value, window: Window) -> Value:
     cut = windows.windows(g, padded, 2, window.kernel, window.stride, window.dilation)
     largest = g.op("ReduceMax", cut, g.const([2 + 2 * i for i in range(window.count)]), keepdims=0)
     return windows.crop(g, cast(g, largest, x.dtype), 2, wanted)  # type: ignore[arg-type]
+
+
+@aten("max_unpool2d", "max_unpool3d")
+def max_unpool(g: Builder, self: Value, indices: Value, output_size: Sequence[Size], stride: Ints = (), padding: Ints = ()) -> Value:
+    """max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor;
+    max_unpool3d(Tensor self, Tensor indices, SymInt[3] output_size, int[3] stride, int[3] padding) -> Tensor
+
+    Zeros with the values at their places within each plane. ONNX ScatterElements.
+    """
+    outer = shape_of(self)[:rank_of(self) - len(output_size)]
+    flat, places = (sizes.reshape(g, v, [*outer, dims.product(shape_of(v)[len(outer):])]) for v in (self, indices))
+    zeros = sizes.expand(g, g.const(0, self.dtype), [*outer, dims.product(output_size)])
+    made = g.op("ScatterElements", zeros, places, flat, axis=len(outer))
+    return sizes.reshape(g, made, [*outer, *output_size])
 
 
 # ---------------------------------------------------------------------- the mean
@@ -158,20 +180,19 @@ def avg_pool(g: Builder, self: Value, kernel_size: Ints, stride: Ints = (), padd
 
 
 def _avg_pool(g: Builder, x: Value, window: Window, count_include_pad: bool) -> Value:
-    counted = int(count_include_pad and any(window.padding))
-    if g.opset >= 10 or not window.ceil:
-        return g.op("AveragePool", x, count_include_pad=counted, **window.attributes())
-    if not is_static(shape_of(x)[2:]):
-        raise errors.UnsupportedError(f"average pooling with ceil_mode of dynamic sizes needs opset 10 or higher (opset_version={g.opset} was asked)")
-    # Below opset 10 there is no ceil_mode. Padding that counts is made first, what hangs over does not count.
-    wanted, over = window.result(x), window.overhang(x)
-    if counted:
-        x = windows.pad(g, x, window.padding, window.padding)
-        window.padding = [0] * window.count
-    attrs = window.attributes(ceil_mode=None)
-    attrs.update(ceil_mode=None, pads=[*window.padding, *(p + o for p, o in zip(window.padding, over, strict=True))])
-    result: Value = g.op("AveragePool", x, **attrs)
-    return windows.crop(g, result, 2, wanted)
+    wanted, counted = window.result(x), count_include_pad and any(window.padding)
+    if not window.direct(g, x) or (window.ceil and g.opset < 10):
+        over = window.overhang(x)
+        first = counted and any(over)  # padding that counts is made first, what hangs over does not count
+        after = over if first else window.reached(x)
+        if any(a >= k for a, k in zip(after, window.kernel, strict=True)):
+            return _exact_avg_pool(g, x, window, count_include_pad, None)
+        if first:
+            x = windows.pad(g, x, window.padding, window.padding)
+            window.padding, counted = [0] * window.count, False
+        window.after, window.ceil = after, False
+    made = g.op("AveragePool", x, count_include_pad=int(counted), **window.attributes())
+    return windows.crop(g, made, 2, wanted)
 
 
 def _sum_pool(g: Builder, x: Value, window: Window, divisor: int) -> Value:
@@ -189,8 +210,7 @@ def _sum_pool(g: Builder, x: Value, window: Window, divisor: int) -> Value:
 
 def _exact_avg_pool(g: Builder, x: Value, window: Window, count_include_pad: bool, divisor: int | None) -> Value:
     """For float64, which ONNX Runtime does not pool: ONNX Gather for the windows, ReduceSum."""
-    wanted, over, before = window.result(x), window.overhang(x), list(window.padding)
-    after = [p + o for p, o in zip(before, over, strict=True)]
+    wanted, over, before, after = window.result(x), window.overhang(x), window.padding, window.reached(x)
 
     def total(v: Value) -> Value:
         cut = windows.windows(g, v, 2, window.kernel, window.stride, window.dilation)
