@@ -56,6 +56,12 @@ class Place:
         parent = self.parent
         return parent.parent if self.pieces is not None and parent is not None else parent
 
+    def split(self) -> Node:
+        """The node that made the list of which this place is a piece."""
+        assert self.parent is not None
+        assert self.parent.node is not None
+        return self.parent.node
+
     def within(self, other: Place) -> bool:
         """Whether this place is `other` or looks at a part of it through views."""
         place: Place | None = self
@@ -118,27 +124,28 @@ class Memory:
         path = []
         while place.version != version:
             path.append(place)
-            assert place.parent is not None  # the root holds the clean version, a dirty place the newest
-            place = place.parent
+            above = place.holder()
+            assert above is not None  # the root holds the clean version, a dirty place the newest
+            place = above
         for step in reversed(path):
             self.replay(step, version)
 
     def replay(self, place: Place, version: int) -> None:
-        """Makes the value of one place from that of its parent."""
-        node, parent = place.node, place.parent
+        """Makes the value of one place from that of what it is a part of."""
+        node, above = place.node, place.holder()
         assert node is not None
-        assert parent is not None
+        assert above is not None
         if node.op in views.ONCE:
             raise errors.UnsupportedError(
                 f"the result of {node.op} (made at {where(node.source)}, module {node.scope or '?'}) may share memory with a tensor that "
                 f"is written in place at {where((place.storage.writer or node).source)}; clone it before it is written")
         origin, self.make.origin = self.make.origin, node
-        pieces = place.pieces or [place]
-        outputs = [piece.value.like() for piece in pieces]
-        self.make.append(node.op, node.overload, {**node.args, views.source_name(node): parent.value}, outputs)
-        for piece, output in zip(pieces, outputs, strict=True):
-            if piece.version < version:
-                piece.value, piece.version = output, version
+        if place.pieces is not None:
+            value = views.take_piece(self.make, place.split(), place.index, above.value, place.value)
+        else:
+            value = place.value.like()
+            self.make.append(node.op, node.overload, {**node.args, views.source_name(node): above.value}, [value])
+        place.value, place.version = value, version
         self.make.origin = origin
 
     # --- writing -------------------------------------------------------------------------------------------------------------
@@ -197,9 +204,7 @@ class Memory:
         assert node is not None
         if child.pieces is None:
             return views.put_back(self.make, node, parent.value, child.value)
-        split = child.parent.node if child.parent is not None else None
-        assert split is not None
-        return views.put_piece(self.make, split, child.index, parent.value, child.value)
+        return views.put_piece(self.make, child.split(), child.index, parent.value, child.value)
 
     # --- views ---------------------------------------------------------------------------------------------------------------
 

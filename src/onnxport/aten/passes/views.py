@@ -169,37 +169,52 @@ def _shape(node: Node, value: Value) -> tuple[int, ...]:
 
 # --- pieces of lists ---------------------------------------------------------------------------------------------------------
 
+# Where a piece lies in what was split: dim and index, or dim, start and end.
+Part = tuple[Arg, ...]
 
-def _unbind(make: Maker, node: Node, index: int, parent: Value, child: Value) -> Value:
-    return make.emit("aten::select_scatter", "", parent, self=parent, src=child, dim=node.args["dim"], index=index)
+
+def _unbind(make: Maker, node: Node, index: int, parent: Value) -> Part:
+    return node.args["dim"], index
 
 
-def _split(make: Maker, node: Node, index: int, parent: Value, child: Value) -> Value:
+def _split(make: Maker, node: Node, index: int, parent: Value) -> Part:
     args = node.args
-    length = args.get("split_size", args.get("split_sizes"))
-    if isinstance(length, list):
-        return _split_with_sizes(make, node, index, parent, child)
-    return _piece(make, parent, child, args["dim"], make.integer("mul", index, length), length)
-
-
-def _split_with_sizes(make: Maker, node: Node, index: int, parent: Value, child: Value) -> Value:
-    sizes: list[Any] = node.args["split_sizes"] if "split_sizes" in node.args else node.args["split_size"]
+    length = args["split_sizes"] if "split_sizes" in args else args["split_size"]
+    if not isinstance(length, list):
+        return _run(make, args["dim"], make.integer("mul", index, length), length)
     start: Any = 0
-    for size in sizes[:index]:
+    for size in length[:index]:
         start = make.integer("add", start, size)
-    return _piece(make, parent, child, node.args["dim"], start, sizes[index])
+    return _run(make, args["dim"], start, length[index])
 
 
-def _chunk(make: Maker, node: Node, index: int, parent: Value, child: Value) -> Value:
+def _chunk(make: Maker, node: Node, index: int, parent: Value) -> Part:
     """Chunks have ceil(size / chunks) rows, the last one what is left."""
     dim, chunks = node.args["dim"], node.args["chunks"]
     size = make.integer("add", make.size(parent, dim), make.integer("sub", chunks, 1))
     length = make.integer("floordiv", size, chunks)
-    return _piece(make, parent, child, dim, make.integer("mul", length, index), length)
+    return _run(make, dim, make.integer("mul", length, index), length)
 
 
-def _piece(make: Maker, parent: Value, child: Value, dim: Arg, start: Arg, length: Arg) -> Value:
-    return slice_scatter(make, parent, child, dim, start, make.integer("add", start, length))
+def _run(make: Maker, dim: Arg, start: Arg, length: Arg) -> Part:
+    return dim, start, make.integer("add", start, length)
+
+
+def _tensor_split(make: Maker, node: Node, index: int, parent: Value) -> Part:
+    dim, args = _dim_of(node, parent), node.args
+    places, sections = args.get("indices"), args.get("sections")
+    if isinstance(places, list):
+        return dim, 0 if index == 0 else places[index - 1], places[index] if index < len(places) else INT_MAX
+    if sections is None:
+        raise errors.UnsupportedError(f"writing through {node.op} with its indices in a tensor\n  at {where(node.source)}")
+    # The first (size % sections) pieces are one longer than the rest.
+    size = make.size(parent, dim)
+    length, longer = make.integer("floordiv", size, sections), make.integer("remainder", size, sections)
+
+    def edge(piece: int) -> Any:
+        return make.integer("add", make.integer("mul", length, piece), make.integer("min", longer, piece) if piece else 0)
+
+    return dim, edge(index), edge(index + 1)
 
 
 def _dim_of(node: Node, parent: Value) -> int:
@@ -211,32 +226,12 @@ def _dim_of(node: Node, parent: Value) -> int:
     return {"aten::vsplit": 0, "aten::dsplit": 2}[node.op]
 
 
-def _tensor_split(make: Maker, node: Node, index: int, parent: Value, child: Value) -> Value:
-    dim, args = _dim_of(node, parent), node.args
-    places = args.get("indices")
-    if isinstance(places, list):
-        start = 0 if index == 0 else places[index - 1]
-        end = places[index] if index < len(places) else INT_MAX
-        return slice_scatter(make, parent, child, dim, start, end)
-    sections = args.get("sections")
-    if sections is None:
-        return refuse(make, node, parent, child)
-    # The first (size % sections) pieces are one longer than the rest.
-    size = make.size(parent, dim)
-    length, longer = make.integer("floordiv", size, sections), make.integer("remainder", size, sections)
-
-    def edge(piece: int) -> Any:
-        return make.integer("add", make.integer("mul", length, piece), make.integer("min", longer, piece) if piece else 0)
-
-    return slice_scatter(make, parent, child, dim, edge(index), edge(index + 1))
-
-
-_PIECES: dict[str, Callable[[Maker, Node, int, Value, Value], Value]] = {
-    "unbind": _unbind, "split": _split, "unsafe_split": _split, "split_with_sizes": _split_with_sizes,
-    "unsafe_split_with_sizes": _split_with_sizes, "chunk": _chunk, "unsafe_chunk": _chunk, "tensor_split": _tensor_split,
-    "hsplit": _tensor_split, "vsplit": _tensor_split, "dsplit": _tensor_split,
+_PIECES: dict[str, Callable[[Maker, Node, int, Value], Part]] = {
+    "unbind": _unbind, "split": _split, "unsafe_split": _split, "split_with_sizes": _split, "unsafe_split_with_sizes": _split,
+    "chunk": _chunk, "unsafe_chunk": _chunk, "tensor_split": _tensor_split, "hsplit": _tensor_split, "vsplit": _tensor_split,
+    "dsplit": _tensor_split,
 }
-_PIECES = {f"aten::{name}": put for name, put in _PIECES.items()}
+_PIECES = {f"aten::{name}": find for name, find in _PIECES.items()}
 
 # operator -> (does it share memory?, the way back)
 _TABLE: dict[str, tuple[Callable[[Node, Value], bool], PutBack]] = {
@@ -280,8 +275,18 @@ def put_back(make: Maker, node: Node, parent: Value, child: Value) -> Value:
 
 def put_piece(make: Maker, node: Node, index: int, parent: Value, child: Value) -> Value:
     """`parent` with the piece `index` of the list that `node` makes of it replaced by `child`."""
-    put = _PIECES.get(node.op)
-    return put(make, node, index, parent, child) if put else refuse(make, node, parent, child)
+    dim, start, *end = _PIECES[node.op](make, node, index, parent)
+    if not end:
+        return make.emit("aten::select_scatter", "", parent, self=parent, src=child, dim=dim, index=start)
+    return slice_scatter(make, parent, child, dim, start, end[0])
+
+
+def take_piece(make: Maker, node: Node, index: int, parent: Value, like: Value) -> Value:
+    """The piece `index` of the list that `node` makes of `parent`, without the others."""
+    dim, start, *end = _PIECES[node.op](make, node, index, parent)
+    if not end:
+        return make.emit("aten::select", "int", like, self=parent, dim=dim, index=start)
+    return make.emit("aten::slice", "Tensor", like, self=parent, dim=dim, start=start, end=end[0], step=1)
 
 
 # Operators on a list of tensors whose results are a view of each, by the operator that makes one; further ones that give a view of one.
