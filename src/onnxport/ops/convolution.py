@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from onnxport import errors
+from onnxport.ops import windows
 from onnxport.ops.registry import aten
 from onnxport.ops.support import pair, rank_of, shape_of, static_int
-from onnxport.target import sizes
+from onnxport.target import dims, sizes
 from onnxport.target.builder import Builder
 from onnxport.target.dims import is_static
 from onnxport.target.dtypes import COMPLEX
-from onnxport.target.value import Value
+from onnxport.target.value import DataType, Value
+
+_NARROW = (DataType.FLOAT, DataType.FLOAT16, DataType.BFLOAT16)
 
 
 @aten("_convolution", "convolution", "convolution_overrideable", "mkldnn_convolution")
@@ -60,8 +63,12 @@ def transposed_convolution(g: Builder, input: Value, weight: Value, bias: Value 
     """
     count = rank_of(weight) - 2
     x = _batched(g, input, weight)
-    result: Value = g.op("ConvTranspose", x, weight, bias, strides=pair(stride, count), pads=pair(padding, count) * 2, group=groups,
-                         output_padding=pair(output_padding, count), dilations=pair(dilation, count), kernel_shape=_kernel(weight))
+    if x.dtype in _NARROW:
+        result = g.op("ConvTranspose", x, weight, bias, strides=pair(stride, count), pads=pair(padding, count) * 2, group=groups,
+                      output_padding=pair(output_padding, count), dilations=pair(dilation, count), kernel_shape=_kernel(weight))
+    else:
+        result = _transposed_by_columns(g, x, weight, bias, pair(stride, count), pair(padding, count), pair(output_padding, count), groups,
+                                        pair(dilation, count))
     return result if x is input else sizes.squeeze(g, result, [0])
 
 
@@ -69,9 +76,56 @@ def _conv(g: Builder, input: Value, weight: Value, bias: Value | None, stride: S
           groups: int) -> Value:
     count = rank_of(weight) - 2
     x = _batched(g, input, weight)
-    result: Value = g.op("Conv", x, weight, bias, strides=pair(stride, count), pads=pads, dilations=pair(dilation, count), group=groups,
-                         kernel_shape=_kernel(weight))
+    if x.dtype in _NARROW:
+        result = g.op("Conv", x, weight, bias, strides=pair(stride, count), pads=pads, dilations=pair(dilation, count), group=groups,
+                      kernel_shape=_kernel(weight))
+    else:
+        padded = windows.pad(g, x, pads[:count], pads[count:])
+        result = _by_columns(g, padded, weight, bias, pair(stride, count), pair(dilation, count), groups)
     return result if x is input else sizes.squeeze(g, result, [0])
+
+
+def _by_columns(g: Builder, x: Value, weight: Value, bias: Value | None, stride: list[int], dilation: list[int], groups: int) -> Value:
+    """For float64 and integers, which ONNX Runtime does not convolve: windows as columns, ONNX Gather and MatMul."""
+    kernel = [static_int(k, f"the kernel of a convolution of {x.dtype and x.dtype.name}") for k in shape_of(weight)[2:]]
+    out, inner = static_int(shape_of(weight)[0], "the channels of a convolution"), dims.product(shape_of(weight)[1:])
+    cut = windows.windows_last(g, x, 2, kernel, stride, dilation)
+    batch, spatial = shape_of(x)[0], shape_of(cut)[2 + len(kernel):]
+    columns = sizes.reshape(g, cut, [batch, groups, inner, dims.product(spatial)])
+    rows = sizes.reshape(g, weight, [groups, out // groups, inner])
+    result = sizes.reshape(g, g.op("MatMul", rows, columns), [batch, out, *spatial])
+    return result if bias is None else g.op("Add", result, sizes.reshape(g, bias, [-1, *[1] * len(kernel)]))
+
+
+def _spread(g: Builder, x: Value, stride: list[int]) -> Value:
+    """Zeros between the elements of the last dims: each padded to a row of `stride`, and the last row cut to its first."""
+    first = rank_of(x) - len(stride)
+    for i, s in enumerate(stride):
+        if s == 1:
+            continue
+        axis = first + i
+        shape = shape_of(x)
+        rows = g.op("Unsqueeze", x, g.const([axis + 1]))
+        rank = len(shape) + 1
+        wide = g.op("Pad", rows, g.const([0] * (rank + axis + 1) + [s - 1] + [0] * (rank - axis - 2)))
+        whole = sizes.reshape(g, wide, [*shape[:axis], shape[axis] * s, *shape[axis + 1:]])
+        x = g.op("Slice", whole, g.const([0]), g.const([-(s - 1)]), g.const([axis]))
+    return x
+
+
+def _transposed_by_columns(g: Builder, x: Value, weight: Value, bias: Value | None, stride: list[int], padding: list[int], output_padding: list[int],
+                           groups: int, dilation: list[int]) -> Value:
+    """A convolution of the spread input with the turned kernel."""
+    kernel = [static_int(k, "the kernel of a transposed convolution") for k in shape_of(weight)[2:]]
+    channels, out = (static_int(n, "the channels of a transposed convolution") for n in shape_of(weight)[:2])
+    for i, k in enumerate(kernel):
+        weight = g.op("Gather", weight, g.const(list(range(k))[::-1]), axis=2 + i)
+    parts = sizes.reshape(g, weight, [groups, channels // groups, out, *kernel])
+    swapped = g.op("Transpose", parts, perm=[0, 2, 1, *range(3, 3 + len(kernel))])
+    turned = sizes.reshape(g, swapped, [groups * out, channels // groups, *kernel])
+    before = [d * (k - 1) - p for d, k, p in zip(dilation, kernel, padding, strict=True)]
+    padded = windows.pad(g, _spread(g, x, stride), before, [b + o for b, o in zip(before, output_padding, strict=True)])
+    return _by_columns(g, padded, turned, bias, [1] * len(kernel), dilation, groups)
 
 
 def _batched(g: Builder, input: Value, weight: Value) -> Value:
