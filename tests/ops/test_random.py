@@ -59,7 +59,9 @@ DRAWS = {
     "multinomial_again": Draw(lambda x: torch.multinomial(x, 50, True), 9.5, 5.8, 0, 19, ODDS),
     "multinomial_one_row": Draw(lambda x: torch.multinomial(x[0] * 0 + x.sum() * 0 + 1, 500, True), 29.5, 17.3, 0, 59, X.abs()),
     "dropout": Draw(lambda x: F.dropout(x * 0 + 1, 0.3, True) + 1, 2, math.sqrt(0.3 / 0.7), 1, 1 + 1 / 0.699),
-    "feature_dropout": Draw(lambda x: F.dropout1d((x * 0 + 1)[:, :, None].expand(-1, -1, 3), 0.3, True) + 1, 2, math.sqrt(0.3 / 0.7), 1, 1 + 1 / 0.699),
+    "feature_dropout": Draw(
+        lambda x: F.dropout1d((x * 0 + 1)[:, :, None].expand(-1, -1, 3), 0.3, True) + 1, 2, math.sqrt(0.3 / 0.7), 1, 1 + 1 / 0.699
+    ),
     "alpha_dropout": Draw(lambda x: F.alpha_dropout(x, 0.3, True) * 1, 0, 1, x=torch.randn(100, 60)),
     "feature_alpha_dropout": Draw(lambda x: F.feature_alpha_dropout(x, 0.3, True) * 1, 0, 1, x=torch.randn(100, 60)),
     "rrelu": Draw(lambda x: F.rrelu(x * 0 - 1, 0.1, 0.3, training=True), *uniform(-0.3, -0.1)),
@@ -102,7 +104,9 @@ def test_permutation(opset: int) -> None:
 @pytest.mark.parametrize("opset", [18, NEWEST])
 def test_draws_are_independent(opset: int) -> None:
     """Two draws of one graph, and neighbours within a draw, do not follow each other."""
-    session = exported(Case("two", lambda x: (torch.randn_like(x), torch.randn_like(x), torch.rand_like(x)), (X,), dynamic="all"), opset, dynamic=True)
+    session = exported(
+        Case("two", lambda x: (torch.randn_like(x), torch.randn_like(x), torch.rand_like(x)), (X,), dynamic="all"), opset, dynamic=True
+    )
     a, b, c = (v.ravel() for v in session.run(None, {"x0": X.numpy()}))
     bound = 6 / math.sqrt(a.size)
     for left, right in ((a, b), (a, c), (a[1:], a[:-1]), (c[1:], c[:-1])):
@@ -112,13 +116,31 @@ def test_draws_are_independent(opset: int) -> None:
 
 
 def everything_off(x: torch.Tensor) -> Any:
-    return F.dropout(x, 0.5, False) * 2, F.dropout2d(x, 0.5, False) * 2, F.alpha_dropout(x, 0.5, False) * 2, F.feature_alpha_dropout(x, 0.5, False) * 2, F.dropout(x, 0.0, True) * 2
+    return (
+        F.dropout(x, 0.5, False) * 2,
+        F.dropout2d(x, 0.5, False) * 2,
+        F.alpha_dropout(x, 0.5, False) * 2,
+        F.feature_alpha_dropout(x, 0.5, False) * 2,
+        F.dropout(x, 0.0, True) * 2,
+    )
 
 
 CASES = [
     Case("off", everything_off, (torch.randn(2, 3, 4, 4),), [(torch.randn(1, 3, 2, 2),)], "all"),
-    Case("modules_off", torch.nn.Sequential(torch.nn.Dropout(0.5), torch.nn.Dropout2d(0.2), torch.nn.AlphaDropout(0.3)), (torch.randn(2, 3, 4, 4),), [], "all"),
-    Case("all_dropped", lambda x: (F.dropout(x, 1.0, True), F.dropout1d(x, 1.0, True), torch.bernoulli(x, 0.0), torch.bernoulli(x, 1.0)), (torch.randn(2, 3, 4),), [(torch.randn(1, 3, 2),)], "all"),
+    Case(
+        "modules_off",
+        torch.nn.Sequential(torch.nn.Dropout(0.5), torch.nn.Dropout2d(0.2), torch.nn.AlphaDropout(0.3)),
+        (torch.randn(2, 3, 4, 4),),
+        [],
+        "all",
+    ),
+    Case(
+        "all_dropped",
+        lambda x: (F.dropout(x, 1.0, True), F.dropout1d(x, 1.0, True), torch.bernoulli(x, 0.0), torch.bernoulli(x, 1.0)),
+        (torch.randn(2, 3, 4),),
+        [(torch.randn(1, 3, 2),)],
+        "all",
+    ),
 ]
 
 

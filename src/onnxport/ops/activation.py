@@ -131,7 +131,10 @@ def mish(g: Builder, self: Value) -> Value:
 
 @aten
 def softplus(g: Builder, self: Value, beta: Number = 1, threshold: Number = 20) -> Value:
-    """softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor; the input itself where beta * self is above the threshold. ONNX Softplus."""
+    """softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor
+
+    The input itself where beta * self is above the threshold. ONNX Softplus.
+    """
     x = self if beta == 1 else g.op("Mul", self, tensor(g, beta, self.dtype))
     curve = g.op("Softplus", x)
     if beta != 1:

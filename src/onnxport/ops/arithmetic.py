@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from onnxport import errors
+from onnxport.ops.comparison import looked_up, wrapped
 from onnxport.ops.registry import aten
 from onnxport.ops.support import Number, cast, is_one, promoted, result_type, tensor
 from onnxport.target import dims
@@ -123,14 +124,14 @@ def floor_divide(g: Builder, self: Operand, other: Operand) -> Value:
         return g.op("Floor", g.op("Div", a, b))
     if a.dtype != DataType.DOUBLE:
         wide = DataType.FLOAT if a.dtype in (DataType.FLOAT16, DataType.BFLOAT16) else DataType.DOUBLE
-        return cast(g, g.op("Floor", g.op("Div", cast(g, a, wide), cast(g, b, wide))), a.dtype)
+        return tensor(g, g.op("Floor", g.op("Div", cast(g, a, wide), cast(g, b, wide))), a.dtype)
     rest = remainder(g, a, b)
     quotient = g.op("Round", g.op("Div", g.op("Sub", a, rest), b))
     return g.op("Where", g.op("Equal", b, tensor(g, 0.0, b.dtype)), g.op("Div", a, b), quotient)
 
 
 def _floor_quotient(g: Builder, a: Value, b: Value) -> Value:
-    if a.content is not None and b.content is not None and len(a.content) == len(b.content) == 1 and a.rank == b.rank == 0 and b.content[0] != 0:
+    if a.content is not None and b.content is not None and a.rank == b.rank == 0 and dims.compare("!=", b.content[0], 0):
         return g.scalar(dims.floordiv(a.content[0], b.content[0]))
     if a.dtype == DataType.UINT8 or (a.content is not None and all(dims.bounds(s)[0] >= 0 for s in (*a.content, *(b.content or (-1,))))):
         return g.op("Div", a, b)
@@ -223,6 +224,8 @@ def pow(g: Builder, self: Operand, exponent: Operand) -> Value:
             return g.op("Sqrt", base)
         if exponent == -1:
             return g.op("Reciprocal", base)
+    if is_integer(dtype):
+        return _whole_powers(g, self, base, tensor(g, exponent, dtype))
     return g.op("Pow", base, tensor(g, exponent, dtype))
 
 
@@ -238,6 +241,27 @@ def _whole_power(g: Builder, base: Value, exponent: int) -> Value:
         if exponent:
             base = g.op("Mul", base, base)
     return g.op("Add", g.op("Mul", base, tensor(g, 0, base.dtype)), tensor(g, 1, base.dtype)) if result is None else result
+
+
+def _whole_powers(g: Builder, number: Operand, base: Value, exponent: Value) -> Value:
+    """Integers to the powers of a tensor, exact: ONNX Gather from the powers of a number; of a tensor seven steps of squaring.
+
+    Negative powers are 0 but for those of 1 and -1. From the 64th on, only whether it is odd or even is looked at: 0, 1, -1 and
+    even numbers are right there too, and the others have overflowed more than once.
+    """
+    if isinstance(number, int) and abs(number) > 1:
+        return looked_up(g, [wrapped(number**n, base.dtype) for n in range(64)] + [0], exponent)
+    size, two = g.op("Abs", exponent), tensor(g, 2, base.dtype)
+    rest = g.op("Min", size, g.op("Add", g.op("Mod", size, two), tensor(g, 64, base.dtype)))
+    result, square = tensor(g, 1, base.dtype), base
+    for step in range(7):
+        odd = g.op("Cast", g.op("Mod", rest, two), to=BOOL)
+        result = g.op("Where", odd, g.op("Mul", result, square), result)
+        if step < 6:
+            rest, square = g.op("Div", rest, two), g.op("Mul", square, square)
+    zero, one = tensor(g, 0, base.dtype), tensor(g, 1, base.dtype)
+    vanishes = g.op("And", g.op("Less", exponent, zero), g.op("Not", g.op("Equal", g.op("Abs", base), one)))
+    return g.op("Where", vanishes, zero, result)
 
 
 @aten
@@ -362,7 +386,7 @@ def clamp(g: Builder, self: Value, min: Operand | None = None, max: Operand | No
     """clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor; the bounds may be tensors. ONNX Clip, Max, Min."""
     given = [x for x in (min, max) if x is not None]
     dtype = result_type(self, *given)
-    x, low, high = (None if v is None else tensor(g, v, dtype) for v in (self, min, max))
+    x, (low, high) = tensor(g, self, dtype), (None if v is None else tensor(g, v, dtype) for v in (min, max))
     known = all(isinstance(v, (int, float)) for v in given)
     if known and (g.opset >= 11 or len(given) < 2 or min <= max):  # type: ignore[operator]
         return g.op("Clip", x, low, high)

@@ -7,10 +7,12 @@ from typing import Any
 
 from onnxport import errors
 from onnxport.ops.registry import aten
-from onnxport.ops.support import Number, cast, promoted, tensor
+from onnxport.ops.support import Number, cast, promoted, rank_of, tensor
+from onnxport.target import dims
 from onnxport.target.builder import Builder
 from onnxport.target.dims import Dim
-from onnxport.target.dtypes import is_float, is_integer
+from onnxport.target.dtypes import is_float
+from onnxport.target.sizes import expand, reshape, unsqueeze
 from onnxport.target.value import DataType, Value
 
 Operand = Value | Dim | Number
@@ -73,14 +75,10 @@ def isclose(g: Builder, self: Value, other: Value, rtol: float = 1e-5, atol: flo
     close = g.op("Equal", a, b)
     if a.dtype == BOOL:
         return close
-    if not is_float(a.dtype):
-        wide = DataType.DOUBLE
-        gap, size = (cast(g, g.op("Abs", v), wide) for v in (g.op("Sub", a, b), b))
-    else:
-        wide = a.dtype
-        gap, size = g.op("Abs", g.op("Sub", a, b)), g.op("Abs", b)
-        if equal_nan:
-            close = g.op("Or", close, g.op("And", g.op("IsNaN", a), g.op("IsNaN", b)))
+    wide = a.dtype if is_float(a.dtype) else DataType.DOUBLE
+    gap, size = (tensor(g, g.op("Abs", v), wide) for v in (g.op("Sub", a, b), b))
+    if is_float(a.dtype) and equal_nan:
+        close = g.op("Or", close, g.op("And", g.op("IsNaN", a), g.op("IsNaN", b)))
     allowed = g.op("Add", g.op("Mul", size, tensor(g, rtol, wide)), tensor(g, atol, wide))
     near = g.op("LessOrEqual", gap, allowed)
     if is_float(a.dtype):
@@ -131,8 +129,6 @@ def isreal(g: Builder, self: Value) -> Value:
 
 def _everywhere(g: Builder, x: Value, answer: bool) -> Value:
     """One answer for each element of `x`."""
-    from onnxport.target.sizes import expand
-
     assert x.shape is not None
     return expand(g, tensor(g, answer, BOOL), x.shape)
 
@@ -140,9 +136,6 @@ def _everywhere(g: Builder, x: Value, answer: bool) -> Value:
 @aten
 def equal(g: Builder, self: Value, other: Value) -> Value:
     """equal(Tensor self, Tensor other) -> bool; whether all elements are. ONNX Equal, ReduceMin."""
-    from onnxport.ops.support import rank_of
-    from onnxport.target import dims
-
     if rank_of(self) != rank_of(other) or any(dims.compare("!=", a, b) for a, b in zip(self.shape or (), other.shape or (), strict=True)):
         return tensor(g, False, BOOL)
     same = g.op("Cast", eq(g, self, other), to=DataType.INT32)
@@ -225,7 +218,7 @@ def bitwise_left_shift(g: Builder, self: Operand, other: Operand) -> Value:
     powers = [2**n for n in range(width)]
     if a.dtype != DataType.UINT8:
         powers[-1] = -powers[-1]
-    return g.op("Mul", a, _looked_up(g, [*powers, 0], other, b))
+    return g.op("Mul", a, _shifted_by(g, [*powers, 0], other, b))
 
 
 @aten("bitwise_right_shift", "__rshift__", "__irshift__")
@@ -238,9 +231,9 @@ def bitwise_right_shift(g: Builder, self: Operand, other: Operand) -> Value:
     width, signed = _width(a), a.dtype != DataType.UINT8
     highest = width - 2 if signed else width - 1
     powers = [2 ** min(n, highest) for n in range(width)]
-    divisor = _looked_up(g, [*powers, 2**highest], other, b)
+    divisor = _shifted_by(g, [*powers, 2**highest], other, b)
     result = g.op("Div", g.op("Sub", a, g.op("Mod", a, divisor)) if signed else a, divisor)
-    last = _looked_up(g, [1] * (highest + 1) + [2] * (width - highest), other, b)
+    last = _shifted_by(g, [1] * (highest + 1) + [2] * (width - highest), other, b)
     if last.const is not None and bool((last.const.tensor == 1).all()):
         return result
     return g.op("Div", g.op("Sub", result, g.op("Mod", result, last)) if signed else result, last)
@@ -252,14 +245,27 @@ def _width(x: Value) -> int:
     return _WIDTH[x.dtype]
 
 
-def _looked_up(g: Builder, table: list[int], number: Operand, shift: Value) -> Value:
-    """table[shift]; the last entry for shifts that are not below its place."""
+def _shifted_by(g: Builder, table: list[int], number: Operand, shift: Value) -> Value:
+    """table[shift], now where the shift is a number."""
     last = len(table) - 1
     if isinstance(number, int):
         return tensor(g, table[number if 0 <= number < last else last], shift.dtype)
-    index = cast(g, shift, DataType.INT64)
-    beyond = g.op("Or", g.op("Less", index, g.const(0)), g.op("Greater", index, g.const(last)))
-    return g.op("Gather", tensor(g, table, shift.dtype), g.op("Where", beyond, g.const(last), index), axis=0)
+    return looked_up(g, table, shift)
+
+
+def looked_up(g: Builder, table: list[int], index: Value) -> Value:
+    """table[index], in the dtype of the index; the last entry for an index that is below 0 or beyond. ONNX Gather."""
+    last = g.const(len(table) - 1)
+    place = cast(g, index, DataType.INT64)
+    beyond = g.op("Or", g.op("Less", place, g.const(0)), g.op("Greater", place, last))
+    return g.op("Gather", tensor(g, table, index.dtype), g.op("Where", beyond, last, place), axis=0)
+
+
+def wrapped(number: int, dtype: Any) -> int:
+    """`number` as it comes out of an overflow in an integer dtype."""
+    width = _WIDTH[dtype]
+    number %= 2**width
+    return number - 2**width if dtype != DataType.UINT8 and number >= 2 ** (width - 1) else number
 
 
 # ---------------------------------------------------------------------- choice
@@ -267,12 +273,22 @@ def _looked_up(g: Builder, table: list[int], number: Operand, shift: Value) -> V
 
 @aten("where.self", "where.ScalarOther", "where.ScalarSelf", "where.Scalar")
 def where(g: Builder, condition: Value, self: Operand, other: Operand) -> Value:
-    """where(Tensor condition, Tensor self, Tensor other) -> Tensor; either may be a Scalar. ONNX Where; of bools And, Or, Not below opset 9."""
+    """where(Tensor condition, Tensor self, Tensor other) -> Tensor; either may be a Scalar. ONNX Where."""
     a, b = promoted(g, self, other)
     return g.op("Where", cast(g, condition, BOOL), a, b)
 
 
-def check_integers(x: Value, what: str) -> None:
-    """An error that names `what` where `x` has no integers."""
-    if not is_integer(x.dtype):
-        raise errors.UnsupportedError(f"{what} of {x.dtype and x.dtype.name}")
+@aten("isin.Tensor_Tensor", "isin.Tensor_Scalar", "isin.Scalar_Tensor")
+def isin(g: Builder, elements: Any = None, test_elements: Any = None, assume_unique: bool = False, invert: bool = False,
+         element: Any = None, test_element: Any = None) -> Value:
+    """isin(Tensor elements, Tensor test_elements, *, bool assume_unique=False, bool invert=False) -> Tensor; either may be a Scalar.
+
+    Each element against each test element. ONNX Unsqueeze, Equal, ReduceSum.
+    """
+    a, b = promoted(g, element if elements is None else elements, test_element if test_elements is None else test_elements)
+    if b.rank == 0:
+        found = g.op("Equal", a, b)
+    else:
+        hits = g.op("Cast", g.op("Equal", unsqueeze(g, a, [-1]), reshape(g, b, [-1])), to=DataType.INT32)
+        found = g.op("Cast", g.op("ReduceSum", hits, g.const([-1]), keepdims=0), to=BOOL)
+    return g.op("Not", found) if invert else found

@@ -50,10 +50,13 @@ def _cast_Float(g: Builder, self: Value) -> Value:
     return converted(g, self, torch.float32)
 
 
-@aten("contiguous", "clone", "detach", "detach_copy", "alias", "alias_copy", "lift", "lift_fresh", "lift_fresh_copy", "cpu", "cuda", "resolve_conj",
-      "resolve_neg", "pin_memory", "real", "conj", "conj_physical", "_conj")
+@aten("contiguous", "clone", "detach", "detach_copy", "alias", "alias_copy", "lift", "lift_fresh", "lift_fresh_copy", "cpu", "cuda",
+      "resolve_conj", "resolve_neg", "pin_memory", "real", "conj", "conj_physical", "_conj")
 def contiguous(g: Builder, self: Value) -> Value:
-    """contiguous(Tensor self, *, MemoryFormat memory_format=contiguous_format) -> Tensor; what moves memory only, and conjugates of real numbers."""
+    """contiguous(Tensor self, *, MemoryFormat memory_format=contiguous_format) -> Tensor
+
+    What moves memory only, and conjugates of real numbers.
+    """
     if self.dtype in COMPLEX:
         raise errors.UnsupportedError("complex numbers")
     return self

@@ -39,7 +39,7 @@ def filled(g: Builder, sizes: Sequence[Size], value: Any, dtype: DataType) -> Va
 
 
 @aten("zeros", "empty", "empty_strided", "empty_permuted")
-def zeros(g: Builder, size: Sequence[Size], dtype: torch.dtype | None = None) -> Value:
+def zeros(g: Builder, size: Sequence[Size], dtype: torch.dtype | None = None, stride: Any = None, physical_layout: Any = None) -> Value:
     """zeros(SymInt[] size, *, ScalarType? dtype=None) -> Tensor; `empty` too. ONNX ConstantOfShape."""
     return filled(g, size, 0, _default(dtype))
 
@@ -88,7 +88,7 @@ def zero(g: Builder, self: Value) -> Value:
 
 
 @aten("new_zeros", "new_empty", "new_empty_strided")
-def new_zeros(g: Builder, self: Value, size: Sequence[Size], dtype: torch.dtype | None = None) -> Value:
+def new_zeros(g: Builder, self: Value, size: Sequence[Size], dtype: torch.dtype | None = None, stride: Any = None) -> Value:
     """new_zeros(Tensor self, SymInt[] size, *, ScalarType? dtype=None) -> Tensor; `new_empty` too. ONNX ConstantOfShape."""
     return new_full(g, self, size, 0, dtype)
 
@@ -145,7 +145,7 @@ def counted(g: Builder, start: Value, end: Value, step: Value) -> Value:
         raise errors.UnsupportedError(f"a range of fractions needs opset 11 or higher (opset_version={g.opset} was asked)")
     contents = [v.content for v in scalars]
     if contents[2] is None or not isinstance(contents[2][0], int):
-        raise errors.UnsupportedError(f"a range with a step that the graph computes needs opset 11 or higher (opset_version={g.opset} was asked)")
+        raise errors.UnsupportedError(f"a range with a computed step needs opset 11 or higher (opset_version={g.opset} was asked)")
     by = contents[2][0]
     span = g.op("Sub", end, start) if by > 0 else g.op("Sub", start, end)
     if abs(by) > 1:
@@ -158,7 +158,7 @@ def counted(g: Builder, start: Value, end: Value, step: Value) -> Value:
 @aten
 def range(g: Builder, start: Operand, end: Operand, step: Operand = 1, dtype: torch.dtype | None = None) -> Value:
     """range(Scalar start, Scalar end, Scalar step=1, *, ScalarType? dtype=None) -> Tensor; with the end. ONNX Range of float64, Cast."""
-    if not all(isinstance(x, (int, float)) for x in (start, end, step)):
+    if not (isinstance(start, (int, float)) and isinstance(end, (int, float)) and isinstance(step, (int, float))):
         raise errors.UnsupportedError("range with an end that the graph computes; arange can")
     return g.constant(torch.arange(start, end + step / 2, step, dtype=torch.float64).to(dtype or torch.get_default_dtype()))
 
@@ -167,8 +167,8 @@ def range(g: Builder, start: Operand, end: Operand, step: Operand = 1, dtype: to
 def linspace(g: Builder, start: Operand, end: Operand, steps: Size, dtype: torch.dtype | None = None) -> Value:
     """linspace(Scalar start, Scalar end, int steps, *, ScalarType? dtype=None) -> Tensor. ONNX Range, Mul, Add, in float64."""
     target = _default(dtype)
-    if isinstance(steps, int) and all(isinstance(x, (int, float)) for x in (start, end)):
-        return g.constant(torch.linspace(start, end, steps, dtype=dtype))  # type: ignore[call-overload]
+    if isinstance(steps, int) and isinstance(start, (int, float)) and isinstance(end, (int, float)):
+        return g.constant(torch.linspace(start, end, steps, dtype=dtype))
     if not is_float(target):
         raise errors.UnsupportedError("linspace of integers with ends that the graph computes")
     return cast(g, _spaced(g, start, end, steps), target)
@@ -186,8 +186,8 @@ def _spaced(g: Builder, start: Operand, end: Operand, steps: Size) -> Value:
 def logspace(g: Builder, start: Operand, end: Operand, steps: Size, base: float = 10.0, dtype: torch.dtype | None = None) -> Value:
     """logspace(Scalar start, Scalar end, int steps, float base=10.0, *, ScalarType? dtype=None) -> Tensor. ONNX as linspace, and Pow."""
     target = _default(dtype)
-    if isinstance(steps, int) and all(isinstance(x, (int, float)) for x in (start, end)):
-        return g.constant(torch.logspace(start, end, steps, base, dtype=dtype))  # type: ignore[call-overload]
+    if isinstance(steps, int) and isinstance(start, (int, float)) and isinstance(end, (int, float)):
+        return g.constant(torch.logspace(start, end, steps, base, dtype=dtype))
     if not is_float(target):
         raise errors.UnsupportedError("logspace of integers with ends that the graph computes")
     return cast(g, g.op("Pow", tensor(g, base, DataType.DOUBLE), _spaced(g, start, end, steps)), target)
@@ -253,7 +253,10 @@ for _name in ("hann_window", "bartlett_window", "blackman_window"):
 @aten
 def hamming_window(g: Builder, window_length: Size, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46,
                    dtype: torch.dtype | None = None) -> Value:
-    """hamming_window(int window_length, bool periodic=True, float alpha=0.54, float beta=0.46, *, ScalarType? dtype=None) -> Tensor; a constant."""
+    """hamming_window(int window_length, bool periodic=True, float alpha=0.54, float beta=0.46, *, ScalarType? dtype=None) -> Tensor
+
+    A constant.
+    """
     if not isinstance(window_length, int):
         raise errors.UnsupportedError("hamming_window with a length that depends on the input")
     return g.constant(torch.hamming_window(window_length, periodic, alpha, beta, dtype=dtype))

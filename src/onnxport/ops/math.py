@@ -178,7 +178,8 @@ def logit(g: Builder, self: Value, eps: float | None = None) -> Value:
     """logit(Tensor self, float? eps=None) -> Tensor; log(x / (1 - x)), x first bounded by eps and 1 - eps. ONNX Sub, Div, Log."""
     x = floating(g, self)
     if eps is not None:
-        x = g.op("Clip", x, tensor(g, eps, x.dtype), tensor(g, 1.0 - eps, x.dtype))
+        low, high = tensor(g, eps, x.dtype), tensor(g, 1.0 - eps, x.dtype)
+        x = g.op("Clip", x, low, high) if eps <= 0.5 else g.op("Where", g.op("Less", x, low), low, g.op("Min", x, high))
     return g.op("Log", g.op("Div", x, g.op("Sub", tensor(g, 1.0, x.dtype), x)))
 
 
@@ -208,11 +209,13 @@ def sinc(g: Builder, self: Value) -> Value:
 
 @aten
 def hypot(g: Builder, self: Value, other: Value) -> Value:
-    """hypot(Tensor self, Tensor other) -> Tensor. ONNX Mul, Add, Sqrt; in float64, whose squares do not overflow."""
+    """hypot(Tensor self, Tensor other) -> Tensor; infinite where one is, whatever the other. ONNX Mul, Add, Sqrt; in float64, whose squares
+    do not overflow."""
     a, b = promoted(g, self, other)
     wide = DataType.DOUBLE if a.dtype == DataType.FLOAT else a.dtype
     x, y = tensor(g, a, wide), tensor(g, b, wide)
-    return tensor(g, g.op("Sqrt", g.op("Add", g.op("Mul", x, x), g.op("Mul", y, y))), a.dtype)
+    length = tensor(g, g.op("Sqrt", g.op("Add", g.op("Mul", x, x), g.op("Mul", y, y))), a.dtype)
+    return g.op("Where", g.op("Or", g.op("IsInf", a), g.op("IsInf", b)), tensor(g, math.inf, a.dtype), length)
 
 
 @aten("xlogy", "special_xlogy")

@@ -62,7 +62,7 @@ def coin(g: Builder, sizes: Sequence[Size], heads: float) -> Value:
     return g.op("Dropout", filled(g, sizes, 1.0, FLOAT), tensor(g, 1.0 - heads, FLOAT), g.const(True), outputs=2)[1]
 
 
-def _drawn(g: Builder, op_type: str, sizes: Sequence[Size], dtype: DataType, **parameters: float) -> Value:
+def _drawn(g: Builder, op_type: str, sizes: Sequence[Size], dtype: DataType, **parameters: Any) -> Value:
     if dims.is_static(sizes) and sizes:
         return g.op(op_type, shape=[int(str(s)) for s in sizes], dtype=dtype, **parameters)
     if not sizes:
@@ -157,14 +157,17 @@ def uniform(g: Builder, self: Value, to: float = 1.0, **more: float) -> Value:
 @aten("normal", "normal_functional", fold=False)
 def normal(g: Builder, mean: Value | Number = 0.0, std: Value | Number = 1.0, size: Sequence[Size] | None = None,
            dtype: torch.dtype | None = None, self: Value | None = None) -> Value:
-    """normal(Tensor mean, Tensor std) -> Tensor; either may be a float, both with a size or a tensor to be like. ONNX RandomNormal, Mul, Add."""
+    """normal(Tensor mean, Tensor std) -> Tensor
+
+    Either may be a float, both with a size or a tensor to be like. ONNX RandomNormal, Mul, Add.
+    """
     if not isinstance(mean, Value) and not isinstance(std, Value):
         if self is not None:
             return normal_numbers(g, shape_of(self), self.dtype, mean, std)
         return normal_numbers(g, size or [], _float(dtype), mean, std)
     tensors = [x for x in (mean, std) if isinstance(x, Value)]
     target = promoted(g, *tensors, floating=True)[0].dtype
-    shape = g.op("Add", *[cast(g, x, FLOAT) for x in tensors]).shape if len(tensors) == 2 else tensors[0].shape
+    shape = shape_of(g.op("Add", *[cast(g, x, FLOAT) for x in tensors]) if len(tensors) == 2 else tensors[0])
     number = g.op("Mul", normal_numbers(g, shape, target), tensor(g, std, target)) if isinstance(std, Value) else (
         normal_numbers(g, shape, target, 0.0, std))
     return g.op("Add", number, tensor(g, mean, target))
@@ -204,7 +207,7 @@ def cauchy(g: Builder, self: Value, median: float = 0.0, sigma: float = 1.0) -> 
 
 @aten("bernoulli", fold=False)
 def bernoulli(g: Builder, self: Value, p: Value | float | None = None) -> Value:
-    """bernoulli(Tensor self) -> Tensor; 1 with the probability that self holds, or p. ONNX RandomUniform, Less, Cast; Dropout for a number."""
+    """bernoulli(Tensor self) -> Tensor; 1 with the probability that self holds, or p. ONNX RandomUniform, Less, Cast; Dropout."""
     if isinstance(p, (int, float)):
         return cast(g, coin(g, shape_of(self), p), self.dtype)  # type: ignore[arg-type]
     chance = self if p is None else p
@@ -214,9 +217,9 @@ def bernoulli(g: Builder, self: Value, p: Value | float | None = None) -> Value:
 
 @aten("multinomial", fold=False)
 def multinomial(g: Builder, self: Value, num_samples: Size, replacement: bool = False) -> Value:
-    """multinomial(Tensor self, SymInt num_samples, bool replacement=False) -> Tensor; self (C,) or (B, C) -> int64 (num_samples,) or (B, num_samples)
+    """multinomial(Tensor self, SymInt num_samples, bool replacement=False) -> Tensor (int64)
 
-    Without replacement the places of the largest quotients of probability and an exponential number. ONNX RandomUniform, Log,
+    """multinomial(Tensor self, SymInt num_samples, bool replacement=False) -> Tensor
     Div, TopK; with replacement ONNX Multinomial, and from opset 22 RandomUniform against the sums of the probabilities.
     """
     if not replacement:
@@ -227,7 +230,7 @@ def multinomial(g: Builder, self: Value, num_samples: Size, replacement: bool = 
         drawn = g.op("Multinomial", g.op("Log", cast(g, rows, FLOAT)), sample_size=num_samples, dtype=INT64)
         return drawn if rank_of(self) == 2 else reshape(g, drawn, [num_samples])
     if g.opset < 11:
-        raise errors.UnsupportedError(f"multinomial of a dynamic number of samples needs opset 11 or higher (opset_version={g.opset} was asked)")
+        raise errors.UnsupportedError(f"multinomial of a dynamic number needs opset 11 or higher (opset_version={g.opset} was asked)")
     sums = g.op("CumSum", self, g.const(-1))
     chance = uniform_numbers(g, [*shape_of(self)[:-1], num_samples], self.dtype)
     total = g.op("Gather", sums, g.const([-1]), axis=rank_of(self) - 1)
@@ -315,7 +318,10 @@ def _alpha(g: Builder, x: Value, sizes: Sequence[Size], p: float) -> Value:
 
 @aten("rrelu", fold=False)
 def rrelu(g: Builder, self: Value, lower: Number = 0.125, upper: Number = 1 / 3, training: bool = False) -> Value:
-    """rrelu(Tensor self, Scalar lower=0.125, Scalar upper=1/3, bool training=False) -> Tensor. ONNX LeakyRelu; in training RandomUniform, Mul, Where."""
+    """rrelu(Tensor self, Scalar lower=0.125, Scalar upper=1/3, bool training=False) -> Tensor
+
+    ONNX LeakyRelu; in training RandomUniform, Mul, Where.
+    """
     if not training:
         return g.op("LeakyRelu", self, alpha=(lower + upper) / 2)
     slope = uniform_numbers(g, shape_of(self), self.dtype, float(lower), float(upper))

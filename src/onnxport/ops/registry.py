@@ -12,7 +12,7 @@ import pkgutil
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -48,6 +48,14 @@ def register(names: tuple[str, ...], function: Callable[..., Any], needs: int, f
         if full in _operators and _operators[full].function.__module__ != function.__module__:
             raise ValueError(f"{full} is defined in {_operators[full].function.__module__} and in {function.__module__}")
         _operators[full] = Operator(full, function, frozenset(parameters), needs, fold)
+
+
+@overload
+def aten(function: Function, /) -> Function: ...
+
+
+@overload
+def aten(*names: str, needs: int = 7, fold: bool = True, also: tuple[str, ...] = ()) -> Callable[[Function], Function]: ...
 
 
 def aten(*names: Any, needs: int = 7, fold: bool = True, also: tuple[str, ...] = ()) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from onnxport import errors
 from onnxport.ops.registry import aten
 from onnxport.ops.support import cast, floating, tensor
 from onnxport.target.builder import Builder
@@ -52,8 +53,10 @@ def special_ndtr(g: Builder, self: Value) -> Value:
     return g.op("Mul", g.op("Add", g.op("Erf", g.op("Mul", x, _n(g, math.sqrt(0.5), x))), _n(g, 1, x)), _n(g, 0.5, x))
 
 
-_CENTRAL = [1.50140941, 0.246640727, -0.00417768164, -0.00125372503, 0.00021858087, -4.39150654e-06, -3.5233877e-06, 3.43273939e-07, 2.81022636e-08]
-_TAIL = [2.83297682, 1.00167406, 0.00943887047, -0.0076224613, 0.00573950773, -0.00367342844, 0.00134934322, 0.000100950558, -0.000200214257]
+_CENTRAL = [1.50140941, 0.246640727, -0.00417768164, -0.00125372503, 0.00021858087, -4.39150654e-06, -3.5233877e-06, 3.43273939e-07,
+            2.81022636e-08]
+_TAIL = [2.83297682, 1.00167406, 0.00943887047, -0.0076224613, 0.00573950773, -0.00367342844, 0.00134934322, 0.000100950558,
+         -0.000200214257]
 
 
 @aten("erfinv", "special_erfinv")
@@ -75,6 +78,41 @@ def erfinv(g: Builder, self: Value) -> Value:
     size = g.op("Abs", work)
     y = g.op("Where", g.op("Equal", size, one), g.op("Mul", work, _n(g, math.inf, work)), y)
     return cast(g, g.op("Where", g.op("Greater", size, one), _n(g, math.nan, work), y), x.dtype)  # type: ignore[arg-type]
+
+
+def _scaled_tail(g: Builder, x: Value) -> Value:
+    """exp(x^2) erfc(x) of float64 x >= 0: the trapezoidal rule of Chiarella and Reichel with step 1/2, and its correction."""
+    step = 0.5
+    squares = [((n + 0.5) * step) ** 2 for n in range(13)]
+    weights = [2 * step / math.pi * math.exp(-t) for t in squares]
+    square = g.op("Mul", x, x)
+    terms = g.op("Reciprocal", g.op("Add", unsqueeze(g, square, [-1]), g.const(squares, x.dtype)))
+    edge = math.pi / step
+    bounded = g.op("Min", x, _n(g, edge, x))
+    grown = g.op("Add", g.op("Exp", g.op("Mul", bounded, _n(g, 2 * edge, x))), _n(g, 1, x))
+    correction = g.op("Div", g.op("Mul", g.op("Exp", g.op("Mul", bounded, bounded)), _n(g, 2, x)), grown)
+    smooth = g.op("Mul", x, g.op("MatMul", terms, g.const(weights, x.dtype)))
+    return g.op("Add", smooth, g.op("Where", g.op("Less", x, _n(g, edge, x)), correction, _n(g, 0, x)))
+
+
+@aten
+def special_erfcx(g: Builder, self: Value) -> Value:
+    """special_erfcx(Tensor self) -> Tensor; exp(x^2) erfc(x). ONNX Exp, Reciprocal, MatMul, Where, in float64."""
+    x, dtype = _wide(g, self)
+    tail = _scaled_tail(g, g.op("Abs", x))
+    reflected = g.op("Sub", g.op("Mul", g.op("Exp", g.op("Mul", x, x)), _n(g, 2, x)), tail)
+    return cast(g, g.op("Where", g.op("Less", x, _n(g, 0, x)), reflected, tail), dtype)
+
+
+@aten
+def special_log_ndtr(g: Builder, self: Value) -> Value:
+    """special_log_ndtr(Tensor self) -> Tensor; also far to the left. ONNX Exp, Log, Reciprocal, MatMul, Where, in float64."""
+    x, dtype = _wide(g, self)
+    y = g.op("Abs", g.op("Mul", x, _n(g, math.sqrt(0.5), x)))
+    half, square = g.op("Mul", _scaled_tail(g, y), _n(g, 0.5, x)), g.op("Mul", y, y)
+    left = g.op("Sub", g.op("Log", half), square)
+    right = g.op("Log", g.op("Sub", _n(g, 1, x), g.op("Mul", half, g.op("Exp", g.op("Neg", square)))))
+    return cast(g, g.op("Where", g.op("Less", x, _n(g, 0, x)), left, right), dtype)
 
 
 @aten("special_ndtri")
@@ -125,7 +163,7 @@ def _turn(g: Builder, x: Value) -> Value:
 
 @aten("mvlgamma", "special_multigammaln")
 def mvlgamma(g: Builder, self: Value, p: int) -> Value:
-    """mvlgamma(Tensor self, int p) -> Tensor; the sum of lgamma(self - k / 2) for k below p, and a constant. ONNX as lgamma, and ReduceSum."""
+    """mvlgamma(Tensor self, int p) -> Tensor; the sum of lgamma(self - k / 2) for k below p, and a constant. ONNX as lgamma."""
     x = floating(g, self)
     shifted = g.op("Add", unsqueeze(g, x, [-1]), g.const([-0.5 * k for k in range(p)], x.dtype))
     total = g.op("ReduceSum", lgamma(g, shifted), g.const([-1]), keepdims=0)
@@ -155,6 +193,26 @@ def digamma(g: Builder, self: Value) -> Value:
     return cast(g, g.op("Where", pole, at_pole, result), dtype)
 
 
+@aten("polygamma", "special_polygamma")
+def polygamma(g: Builder, n: int, self: Value) -> Value:
+    """polygamma(int n, Tensor self) -> Tensor; n 0 is digamma, n 1 its derivative: ten steps to the right and a series. ONNX as digamma."""
+    if n == 0:
+        return digamma(g, self)
+    if n > 1:
+        raise errors.UnsupportedError(f"polygamma of order {n}: only 0 and 1 can be said in ONNX")
+    x, dtype = _wide(g, self)
+    left = g.op("Less", x, _n(g, 0.5, x))
+    z = g.op("Where", left, g.op("Sub", _n(g, 1, x), x), x)
+    inverse = g.op("Reciprocal", g.op("Add", z, _n(g, 10, x)))
+    square = g.op("Mul", inverse, inverse)
+    series = _polynomial(g, square, [1.0, 1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6])
+    near = g.op("Reciprocal", g.op("Add", unsqueeze(g, z, [-1]), g.const([float(k) for k in range(10)], x.dtype)))
+    value = g.op("Add", g.op("Mul", inverse, series), g.op("Mul", square, _n(g, 0.5, x)))
+    value = g.op("Add", value, g.op("MatMul", g.op("Mul", near, near), g.const([1.0] * 10, x.dtype)))
+    wave = g.op("Div", _n(g, math.pi, x), g.op("Sin", _turn(g, x)))
+    return cast(g, g.op("Where", left, g.op("Sub", g.op("Mul", wave, wave), value), value), dtype)
+
+
 # ---------------------------------------------------------------------- Bessel functions of imaginary argument
 
 
@@ -182,3 +240,34 @@ def special_i1(g: Builder, self: Value) -> Value:
     """special_i1(Tensor self) -> Tensor. ONNX Mul, Exp, MatMul; in float64, for the terms cancel near 0."""
     x, dtype = _wide(g, self)
     return cast(g, _bessel(g, x, 1), dtype)
+
+
+def _scaled_bessel(g: Builder, x: Value, order: int) -> Value:
+    """exp(-|x|) I_n(x) of float64: by the rule above, and from 500 on by the asymptotic series in 1 / x."""
+    points, size = 160, g.op("Abs", x)
+    angles = np.linspace(0, math.pi, points + 1)
+    weights = np.where((angles == 0) | (angles == math.pi), 0.5, 1.0) * np.cos(order * angles) / points
+    exponents = g.op("Mul", unsqueeze(g, size, [-1]), g.const((np.cos(angles) - 1).tolist(), x.dtype))
+    near = g.op("MatMul", g.op("Exp", exponents), g.const(weights.tolist(), x.dtype))
+    coefficients = [1.0]
+    for k in range(1, 7):
+        coefficients.append(-coefficients[-1] * (4 * order * order - (2 * k - 1) ** 2) / (8 * k))
+    limit = _n(g, 500, x)
+    inverse = g.op("Reciprocal", g.op("Max", size, limit))
+    far = g.op("Mul", _polynomial(g, inverse, coefficients), g.op("Sqrt", g.op("Mul", inverse, _n(g, 0.5 / math.pi, x))))
+    value = g.op("Where", g.op("Less", size, limit), near, far)
+    return g.op("Mul", value, g.op("Sign", x)) if order % 2 else value
+
+
+@aten
+def special_i0e(g: Builder, self: Value) -> Value:
+    """special_i0e(Tensor self) -> Tensor; exp(-|x|) i0(x). ONNX Exp, Pow, MatMul, Where, in float64."""
+    x, dtype = _wide(g, self)
+    return cast(g, _scaled_bessel(g, x, 0), dtype)
+
+
+@aten
+def special_i1e(g: Builder, self: Value) -> Value:
+    """special_i1e(Tensor self) -> Tensor; exp(-|x|) i1(x). ONNX Exp, Pow, MatMul, Where, in float64."""
+    x, dtype = _wide(g, self)
+    return cast(g, _scaled_bessel(g, x, 1), dtype)
