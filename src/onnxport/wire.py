@@ -98,6 +98,9 @@ def _number(field: int, number: int) -> bytes:
 def _properties(field: int, properties: Mapping[str, str] | None) -> bytes:
     if not properties:
         return b""
+    if len(properties) == 1:
+        ((key, value),) = properties.items()
+        return _field(field, _field(1, key.encode()) + _field(2, value.encode()))
     return b"".join([_field(field, _field(1, key.encode()) + _field(2, properties[key].encode())) for key in sorted(properties)])
 
 
@@ -109,7 +112,7 @@ class Encoder:
 
     def __init__(self, places: Mapping[int, External | Omit] | None = None):
         self.places = places or {}
-        self._names: dict[str, bytes] = {}
+        self._names: dict[str, bytes] = {"": b"\x00"}  # with the length in front
         self._types: dict[Any, bytes] = {}
         self._ops: dict[str, bytes] = {}
         self._attributes: dict[Any, bytes] = {}
@@ -136,7 +139,10 @@ class Encoder:
         outputs = {id(value) for value in graph.outputs}
         for node in graph:
             pieces += self.node(node)
-            infos += [_field(13, self.value_info(v)) for v in node.outputs if v.type is not None and v.name and id(v) not in outputs]
+            for value in node.outputs:
+                if value.type is not None and value.name and id(value) not in outputs:
+                    content = self.value_info(value)
+                    infos += b"\x6a", _length(len(content)), content
         pieces.append(_text(2, graph.name))
         for value in graph.initializers.values():
             if value.const_value is not None:
@@ -151,8 +157,8 @@ class Encoder:
     def function(self, function: ir.Function, ir_version: int) -> list[Piece]:
         """The pieces of a FunctionProto."""
         pieces: list[Piece] = [_text(1, function.name)]
-        pieces += [_field(4, self._name(value.name)) for value in function.inputs]
-        pieces += [_field(5, self._name(value.name)) for value in function.outputs]
+        pieces += [_TAGS[4] + self._name(value.name) for value in function.inputs]
+        pieces += [_TAGS[5] + self._name(value.name) for value in function.outputs]
         with_default = [a for a in function.attributes.values() if a.value is not None]
         pieces += [_field(6, a.name.encode()) for a in function.attributes.values() if a.value is None]
         values = list(function.inputs)
@@ -171,37 +177,27 @@ class Encoder:
 
     def node(self, node: ir.Node, field: int = 1) -> list[Piece]:
         """The pieces of a NodeProto as the field `node` of a graph (1) or function (7), with its tag."""
-        names, parts = self._names, []
-        for value in node.inputs:
-            name = "" if value is None else value.name or ""
-            parts.append(b"\x0a")
-            parts.append(names.get(name) or self._name_with_length(name))
-        outputs = node.outputs
-        last = len(outputs)
-        while last and not outputs[last - 1].name:
-            last -= 1
-        for value in outputs[:last]:
-            name = value.name or ""
-            parts.append(b"\x12")
-            parts.append(names.get(name) or self._name_with_length(name))
-        if node.name:
-            parts.append(_field(3, node.name.encode()))
+        inputs = [self._name(None if value is None else value.name) for value in node.inputs]
+        outputs = [self._name(value.name) for value in node.outputs]
+        while outputs and outputs[-1] == b"\x00":  # an output that nobody wanted
+            outputs.pop()
         op = self._ops.get(node.op_type)
         if op is None:
-            op = self._ops[node.op_type] = _field(4, node.op_type.encode())
-        parts.append(op)
-        pieces: list[Piece] = []
-        if node.attributes:
-            for attribute in node.attributes.values():
-                pieces += self._attribute_field(attribute)
-        tail = _text(6, node.doc_string) + _text(7, node.domain) + _text(8, node.overload) + _properties(9, node.metadata_props)
-        if len(pieces) == 1 and type(pieces[0]) is bytes:
-            parts.append(pieces[0])
-            pieces = []
-        head = b"".join(parts)
-        if not pieces:
+            op = self._ops[node.op_type] = _text(4, node.op_type)
+        # Each name has its length already, so that its tag is all that is missing.
+        head = b"\x0a" + b"\x0a".join(inputs) if inputs else b""
+        if outputs:
+            head += b"\x12" + b"\x12".join(outputs)
+        head += _text(3, node.name) + op
+        tail = b""
+        if node.doc_string or node.domain or node.overload:
+            tail = _text(6, node.doc_string) + _text(7, node.domain) + _text(8, node.overload)
+        if node.metadata_props:
+            tail += _properties(9, node.metadata_props)
+        if not node.attributes:
             return [_field(field, head + tail)]
-        return _message(field, [head, *pieces, tail])
+        pieces = [piece for attribute in node.attributes.values() for piece in self._attribute_field(attribute)]
+        return _joined(_message(field, [head, *pieces, tail]))
 
     def _attribute_field(self, attribute: ir.Attr) -> list[Piece]:
         value = attribute.value
@@ -259,10 +255,7 @@ class Encoder:
 
     def value_info(self, value: ir.Value) -> bytes:
         """A ValueInfoProto."""
-        text = (
-            b"\x0a" + (self._names.get(value.name or "") or self._name_with_length(value.name or ""))
-            + self._type_field(value.type, value.shape)
-        )
+        text = b"\x0a" + self._name(value.name) + self._type_field(value.type, value.shape)
         if value.doc_string:
             text += _text(3, value.doc_string)
         if value.metadata_props:
@@ -294,7 +287,7 @@ class Encoder:
     def tensor(self, tensor: Any, name: str | None) -> list[Piece]:
         """The pieces of a TensorProto."""
         dims = tensor.dims if hasattr(tensor, "dims") else tensor.shape.numpy()
-        head = b"".join([b"\x08" + varint(d) for d in dims]) + _number(2, tensor.dtype.value)
+        head = b"".join([b"\x08" + _length(d) for d in dims]) + b"\x10" + _VARINTS[tensor.dtype]
         tail = _text(12, tensor.doc_string)
         end = _properties(16, tensor.metadata_props)
         if tensor.dtype in _RAW_TYPES:
@@ -315,11 +308,11 @@ class Encoder:
         return [head + _TAGS[9] + varint(nbytes), Hole(tensor, nbytes), tail + end]
 
     def _name(self, name: str | None) -> bytes:
-        return (name or "").encode()
-
-    def _name_with_length(self, name: str) -> bytes:
-        text = name.encode()
-        found = self._names[name] = _length(len(text)) + text
+        """A name with its length in front."""
+        found = self._names.get(name or "")
+        if found is None:
+            text = name.encode()  # type: ignore[union-attr]
+            found = self._names[name] = _length(len(text)) + text  # type: ignore[index]
         return found
 
 
@@ -347,8 +340,10 @@ def _message(field: int, pieces: Sequence[Piece]) -> list[Piece]:
     return [_TAGS[field] + varint(sum(map(len, pieces))), *pieces]
 
 
-def _joined(pieces: list[Piece]) -> list[Piece]:
+def _joined(pieces: Sequence[Piece]) -> list[Piece]:
     """The same with neighbouring bytes joined."""
+    if Hole not in map(type, pieces):
+        return [b"".join(pieces)]  # type: ignore[arg-type]
     result: list[Piece] = []
     run: list[bytes] = []
     for piece in pieces:

@@ -19,6 +19,10 @@ from onnxport import errors
 from onnxport.target.value import Constant, DataType
 
 CHUNK = 16 << 20  # bytes that a tensor which needs rearranging is rearranged at a time
+_SMALL = 4096  # up to here, numpy is the quickest way
+_PLAIN = frozenset({
+    DataType.FLOAT, DataType.DOUBLE, DataType.FLOAT16, DataType.INT64, DataType.INT32, DataType.INT8, DataType.UINT8, DataType.BOOL,
+})
 _COMPONENT = {torch.complex64: 4, torch.complex128: 8}
 
 
@@ -81,6 +85,12 @@ class Weight(ir.TensorProtocol):
 
     def tobytes(self) -> bytes:
         """All raw bytes, little-endian."""
+        if self.nbytes <= _SMALL and self.dtype in _PLAIN and not self.constant.is_lazy and sys.byteorder == "little":
+            tensor = self.constant.tensor
+            if tensor.device.type == "cpu" and tensor.layout == torch.strided and not tensor.is_neg():
+                array = tensor.detach().numpy()
+                if array.nbytes == self.nbytes:
+                    return array.tobytes()
         return b"".join(self.chunks())
 
     def tofile(self, file: Writable) -> None:
