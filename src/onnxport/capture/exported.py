@@ -138,7 +138,8 @@ def _order(program: Any, call: Call) -> list[int]:
 def read(program: Any, state: State | None, prefix: str = "") -> Traced:
     """An `ExportedProgram` as an `aten.Graph`. state: of the module that it was made from (its weights then keep that order)."""
     signature = program.graph_signature
-    reader = fx.Reader(lambda target: _attribute(program, target), prefix)
+    checks = Checks(program)
+    reader = fx.Reader(lambda target: _attribute(program, target), prefix, checks.is_check)
     placeholders = [node for node in program.graph.nodes if node.op == "placeholder"]
     kept = _Kept(program, prefix)
     inputs: list[Value] = []
@@ -307,6 +308,33 @@ def _symbolic(name: str, shape: Sequence[Any], asks: Wanted, named: dict[str, Ax
     return tuple(result)
 
 
+class Checks:
+    """What PyTorch's operators, and the model by `torch._check`, demand of sizes: without it PyTorch itself would not run.
+
+    torch.export keeps these among the branches that Python took; only a program that was made in this process tells them apart.
+    """
+
+    def __init__(self, program: Any):
+        found: dict[str, Any] = {}
+        for node in program.graph.nodes:
+            value = node.meta.get("val")
+            size = next((s for s in value.shape if isinstance(s, torch.SymInt)), None) if isinstance(value, torch.Tensor) else None
+            if size is not None:
+                asserts = getattr(size.node.shape_env, "deferred_runtime_asserts", {})
+                found = {str(a.expr): a.expr for many in asserts.values() for a in many if not str(a.msg).startswith("evaluate_expr")}
+                break
+        self._found = found
+
+    def is_check(self, message: str) -> bool:
+        """Whether this message of an assertion in the graph belongs to such a demand."""
+        matched = re.fullmatch(r"Runtime assertion failed for expression (.*) on node '.*'", message)
+        return matched is not None and matched[1] in self._found
+
+    def implies(self, symbol: Any, low: int) -> bool:
+        """Whether the demands leave no size of `symbol` just below `low`."""
+        return any(symbol in demand.free_symbols and str(demand.subs(symbol, low - 1)) == "False" for demand in self._found.values())
+
+
 def _guards(program: Any, graph: Graph, shapes: dict[str, tuple[Any, ...]], first: dict[str, tuple[Value, int]],
             named: dict[str, Axis]) -> None:
     """Ranges that torch.export narrowed, and axes of two names that it found to be one."""
@@ -320,13 +348,14 @@ def _guards(program: Any, graph: Graph, shapes: dict[str, tuple[Any, ...]], firs
     def holds(op: str, left: Any, right: Any) -> None:
         node = Node(op, "int", {"a": left, "b": right}, [Value("bool")])
         made.append(node)
-        graph.reads.append(Read("bool", node.outputs[0], True, "found by torch.export"))
+        graph.reads.append(Read("bool", node.outputs[0], True, "found by torch.export, which does not say where"))
 
+    checks = Checks(program)
     for symbol, bounds in program.range_constraints.items():
         if str(symbol) in first:
             at, axis = first[str(symbol)], named.get(str(symbol), Axis(""))
             low, high = dynamic.bound(bounds.lower), dynamic.bound(bounds.upper)
-            if low is not None and low > max(axis.low, 2):  # 2 is what torch.export takes for granted
+            if low is not None and low > max(axis.low, 2) and not checks.implies(symbol, low):  # 2 is what torch.export takes for granted
                 holds("aten::ge", size(*at), low)
             if high is not None and (axis.high is None or high < axis.high):
                 holds("aten::le", size(*at), high)

@@ -54,10 +54,11 @@ class Reader:
 
     reads: what the program asserts of sizes: branches that were taken while it was captured.
     prefix: a path that stands before the names of all modules.
+    is_check: whether an assertion with this message is one that PyTorch itself makes of what it is given.
     """
 
-    def __init__(self, constants: Callable[[str], Any], prefix: str = ""):
-        self.constants, self.prefix = constants, prefix
+    def __init__(self, constants: Callable[[str], Any], prefix: str = "", is_check: Callable[[str], bool] = lambda message: False):
+        self.constants, self.prefix, self.is_check = constants, prefix, is_check
         self.env: dict[torch.fx.Node, Arg] = {}
         self.reads: list[Read] = []
 
@@ -114,7 +115,8 @@ class Reader:
         else:
             raise errors.CaptureError(f"an FX call of {target} cannot be read (module {scope or '?'}, {where(source)})")
         if made.op == "aten::_assert_scalar":
-            self.asserted(node.args[0], source)
+            if not self.is_check(str(node.args[1])):
+                self.asserted(node.args[0])
         elif made.op not in _ASSERTIONS:
             into.nodes.append(made)
             self.enter(node, made, into)
@@ -134,18 +136,21 @@ class Reader:
             total = made.outputs[0]
         return total
 
-    def asserted(self, given: Any, source: Source) -> None:
-        """A branch on sizes that the capture took. What it says of the data is the program's own check, which a file does not make."""
+    def asserted(self, given: Any) -> None:
+        """A branch on sizes that the capture took. What it says of the data is the program's own check, which a file does not make.
+
+        The stack of such a node is that of some other one.
+        """
         truth = given.meta.get("val") if isinstance(given, torch.fx.Node) else None
         if not isinstance(truth, torch.SymBool) or number(truth) is None:
             return
         if given.target is operator.and_:
             for part in given.args:
-                self.asserted(part, source)
+                self.asserted(part)
             return
         condition = self.resolve(given)
         if isinstance(condition, Value):
-            self.reads.append(Read("bool", condition, True, where(source)))
+            self.reads.append(Read("bool", condition, True, "a branch that torch.export took"))
 
     def higher(self, node: torch.fx.Node, name: str, scope: str, source: Source, into: Block) -> None:
         """An operator on parts of the program: inlined where it only sets a mode, refused otherwise."""
