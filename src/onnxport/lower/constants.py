@@ -17,6 +17,9 @@ _VIEWS = frozenset({"aten::t", "aten::transpose", "aten::permute", "aten::view",
                     "aten::slice", "aten::select", "aten::narrow", "aten::flatten", "aten::detach", "aten::alias", "aten::movedim"})
 
 
+_GROWTH = 4  # a layer of weights applied to a constant may give so much more than it reads
+
+
 class _Unknown(Exception):
     """An argument is no constant."""
 
@@ -44,7 +47,7 @@ def compute(g: Builder, node: Node, args: dict[str, Any]) -> Any:
         return None
     size_in = sum(_size(c) for c in found)
     size_out = sum(o.dtype.itemsize * _count(o.shape) for o in outputs)  # type: ignore[union-attr,arg-type]
-    if size_out > max(size_in, folding.SMALL):
+    if size_out > max(size_in * (_GROWTH if any(c.parameter for c in found) else 1), folding.SMALL):
         return None
     overload = _overload(node)
     if overload is None:

@@ -22,6 +22,18 @@ def _size(low: Lowering, node: Node, args: dict[str, Any]) -> Any:
     return list(x.shape) if dim is None else x.shape[dim]
 
 
+def _shape(low: Lowering, node: Node, args: dict[str, Any]) -> Any:
+    return low.g.shape(args["self"])
+
+
+def _numel(low: Lowering, node: Node, args: dict[str, Any]) -> Any:
+    return args["self"].numel
+
+
+def _dim(low: Lowering, node: Node, args: dict[str, Any]) -> Any:
+    return args["self"].rank
+
+
 def _num_to_tensor(low: Lowering, node: Node, args: dict[str, Any]) -> Any:
     value = next(iter(args.values()))
     if isinstance(value, (int, Dim)) and not isinstance(value, bool):
@@ -61,7 +73,8 @@ def _list(low: Lowering, node: Node, args: dict[str, Any]) -> Any:
 
 
 HANDLERS = {
-    "aten::size": _size, "aten::sym_size": _size, "prim::NumToTensor": _num_to_tensor, "aten::Int": _to_int, "aten::IntImplicit": _to_int,
+    "aten::size": _size, "aten::sym_size": _size, "aten::_shape_as_tensor": _shape, "aten::numel": _numel, "aten::sym_numel": _numel, "aten::dim": _dim,
+    "prim::NumToTensor": _num_to_tensor, "aten::Int": _to_int, "aten::IntImplicit": _to_int,
     "aten::ScalarImplicit": _to_number, "aten::Float": _to_number, "aten::FloatImplicit": _to_number, "aten::Bool": _to_number,
     "aten::item": _to_number, "prim::ListUnpack": _unpack, "prim::TupleUnpack": _unpack, "prim::ListConstruct": _list,
     "prim::TupleConstruct": _list,

@@ -1,6 +1,7 @@
 """Folds a BatchNormalization in eval mode into the convolution before it: one node less, the same numbers.
 
-The new weight and bias are lazy: computed in float64 while they are written, so that nothing is copied now.
+The new weight and bias are lazy: computed while they are written, so that nothing is copied now. The factor of a channel is
+worked out in float64 and rounded once, so that a folded weight has two roundings.
 """
 
 from __future__ import annotations
@@ -49,15 +50,17 @@ def _fold(graph: ir.Graph, norm: ir.Node) -> bool:
     transposed = conv.op_type == "ConvTranspose"
     channels = shape[1] * groups if transposed else shape[0]
 
+    wide = torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype
+
     def factor() -> torch.Tensor:
         return scale.tensor.double() / torch.sqrt(variance.tensor.double() + epsilon)
 
     def new_weight() -> torch.Tensor:
-        w = weight.tensor
+        w, by = weight.tensor, factor().to(wide)
         if transposed:
-            split = factor().reshape(groups, 1, shape[1], *[1] * (len(shape) - 2))
-            return (w.double().reshape(groups, shape[0] // groups, *shape[1:]) * split).reshape(shape).to(dtype)
-        return (w.double() * factor().reshape(-1, *[1] * (len(shape) - 1))).to(dtype)
+            split = by.reshape(groups, 1, shape[1], *[1] * (len(shape) - 2))
+            return (w.reshape(groups, shape[0] // groups, *shape[1:]) * split).reshape(shape).to(dtype)
+        return (w * by.reshape(-1, *[1] * (len(shape) - 1))).to(dtype)
 
     def new_bias() -> torch.Tensor:
         before = bias[0].tensor.double() if bias else 0.0
