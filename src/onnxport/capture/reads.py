@@ -7,6 +7,7 @@ do what they always do.
 from __future__ import annotations
 
 import contextlib
+import functools
 import linecache
 import operator
 import sys
@@ -135,6 +136,14 @@ def _tensor_of(original: Callable[..., Any]) -> Callable[..., Any]:
         return made if dtype is None else made.to(dtype)
 
     return make
+
+
+@functools.lru_cache(maxsize=1)
+def _traced_tensor() -> Callable[..., Any]:
+    """Made once for the process: torch's compiler of scripts knows functions by their address."""
+    made = _tensor_of(torch.tensor)
+    torch_private.known_to_scripts(made, "aten::tensor")
+    return made
 
 
 def _literal(original: Callable[..., Any], data: Any, args: Any, kwargs: Any) -> Any:
@@ -286,7 +295,7 @@ def _install() -> dict[str, Any]:
     torch.Tensor.__setitem__, torch.Tensor.__getitem__ = setitem, getitem  # type: ignore[method-assign]
     torch.Tensor.data = _data()  # type: ignore[assignment]
     before["tensor"] = torch.tensor
-    torch.tensor = _tensor_of(torch.tensor)
+    torch.tensor = _traced_tensor()
     return before
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
+import logging
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -24,14 +26,22 @@ try:
 except ImportError as cause:  # pragma: no cover - depends on the installed torch
     raise ImportError(f"torch {torch.__version__} lacks a name that onnxport needs: {cause}; torch 2.13 to 2.15 are supported") from cause
 
-__all__ = ["any_size", "create_graph_by_tracing", "exporting", "get_tracing_state", "get_value_trace", "inline", "is_tracing", "module_scopes",
-           "parse_schema", "schemas_of", "set_tracer_warnings", "set_tracing_state", "set_value_trace", "slow_attention", "tree_leaves",
+__all__ = ["any_size", "create_graph_by_tracing", "decomposition", "exporting", "get_tracing_state", "get_value_trace", "guards_of",
+           "inline", "is_tracing", "known_to_scripts", "module_scopes", "parse_schema", "quiet", "schemas_of", "set_tracer_warnings",
+           "set_tracing_state", "set_value_trace", "slow_attention", "symbolic_mode", "symbolic_size", "traced", "tree_leaves",
            "tree_paths", "untraced", "variable_name_lookup"]
 
 
 def is_tracing() -> bool:
     """Whether this thread is inside a trace."""
     return get_tracing_state() is not None
+
+
+def known_to_scripts(function: Any, name: str) -> None:
+    """Lets a script that is compiled while `function` stands in for an operator of torch use that operator."""
+    from torch.jit import _builtins
+
+    _builtins._register_builtin(function, name)
 
 
 def schemas_of(name: str) -> list[Any]:
@@ -164,3 +174,71 @@ def tree_paths(spec: Any) -> list[str]:
 
     paths, _ = pytree.tree_flatten_with_path(pytree.tree_unflatten(list(range(spec.num_leaves)), spec))
     return [".".join(str(getattr(k, "key", getattr(k, "name", getattr(k, "idx", k)))) for k in path) for path, _ in paths]
+
+
+def decomposition(overload: Any) -> Callable[..., Any] | None:
+    """What PyTorch itself computes an operator from: a function of its decomposition tables, or that of a composite operator."""
+    import torch._decomp
+
+    found = torch._decomp.decomposition_table.get(overload)
+    if found is not None:
+        return found
+    if overload._can_decompose():
+        return overload.decompose  # type: ignore[no-any-return]
+    return None
+
+
+def symbolic_mode() -> Any:
+    """A mode of fake tensors whose sizes are symbols, no two of them the same and none of them 0 or 1 by nature."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+    return FakeTensorMode(shape_env=ShapeEnv(duck_shape=False, specialize_zero_one=False))
+
+
+def symbolic_size(mode: Any, name: str, seen: int) -> Any:
+    """A new symbolic number that is `seen` in the example."""
+    from torch._dynamo.source import ConstantSource
+    from torch.fx.experimental.symbolic_shapes import DimDynamic
+
+    source = ConstantSource(name)
+    symbol = mode.shape_env.create_symbol(seen, source, dynamic_dim=DimDynamic.DYNAMIC, constraint_dim=None)
+    return mode.shape_env.create_symintnode(symbol, hint=seen, source=source)
+
+
+def traced(function: Callable[..., Any], args: list[Any], mode: Any) -> torch.fx.GraphModule:
+    """The operators that a function calls on fake tensors; PyTorch's inner primitives as ATen operators."""
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    with quiet("torch._subclasses.fake_tensor"), mode:
+        return make_fx(function, decomposition_table=_primitives())(*args)
+
+
+@contextlib.contextmanager
+def quiet(name: str) -> Iterator[None]:
+    """Without what this logger has to say."""
+    logger = logging.getLogger(name)
+    before, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = before
+
+
+@functools.cache
+def _primitives() -> dict[Any, Any]:
+    import torch._prims
+
+    found = {}
+    for name in dir(torch.ops.prims):
+        overload = getattr(getattr(torch.ops.prims, name), "default", None)
+        if overload is not None and hasattr(overload, "impl_aten"):
+            found[overload] = overload.impl_aten
+    return found
+
+
+def guards_of(mode: Any) -> list[str]:
+    """What was decided over symbolic sizes, as text."""
+    env = mode.shape_env
+    deferred = [str(a.expr) for many in env.deferred_runtime_asserts.values() for a in many]
+    return [*(str(guard.expr) for guard in env.guards), *deferred]
