@@ -217,10 +217,11 @@ def bernoulli(g: Builder, self: Value, p: Value | float | None = None) -> Value:
 
 @aten("multinomial", fold=False)
 def multinomial(g: Builder, self: Value, num_samples: Size, replacement: bool = False) -> Value:
-    """multinomial(Tensor self, SymInt num_samples, bool replacement=False) -> Tensor (int64)
-
     """multinomial(Tensor self, SymInt num_samples, bool replacement=False) -> Tensor
-    Div, TopK; with replacement ONNX Multinomial, and from opset 22 RandomUniform against the sums of the probabilities.
+
+    self (C,) or (B, C) -> int64 (num_samples,) or (B, num_samples). Without replacement the places of the largest quotients of
+    probability and an exponential number. ONNX RandomUniform, Log, Div, TopK; with replacement ONNX Multinomial, and from
+    opset 22 RandomUniform against the sums of the probabilities.
     """
     if not replacement:
         waiting = g.op("Neg", _log_chance(g, self))
