@@ -120,13 +120,28 @@ def _tile(g: Builder, inputs: Inputs, attrs: dict[str, Any]) -> Value | None:
     return inputs[0] if content is not None and all(p == 1 for p in content) else None
 
 
+def _gather(g: Builder, inputs: Inputs, attrs: dict[str, Any]) -> Value | None:
+    """All elements of a vector, each once and in order: a Reshape to the shape of the index."""
+    x, index = inputs
+    if x.shape is None or len(x.shape) != 1 or not isinstance(x.shape[0], int) or index.const is None or index.shape is None:
+        return None
+    count = x.shape[0]
+    if index.const.is_lazy or index.const.parameter or index.const.tensor.numel() != count or count > 4096 or attrs.get("axis", 0) not in (0, -1):
+        return None
+    if index.const.tensor.reshape(-1).tolist() != list(range(count)):
+        return None
+    from onnxport.target.sizes import reshape
+
+    return reshape(g, x, index.shape)
+
+
 def _single(g: Builder, inputs: Inputs, attrs: dict[str, Any]) -> Value | None:
     return inputs[0] if len(inputs) == 1 else None
 
 
 _RULES: dict[str, Rule] = {
     "Cast": _cast, "Transpose": _transpose, "Reshape": _reshape, "Squeeze": _squeeze, "Unsqueeze": _squeeze, "Expand": _expand,
-    "Slice": _slice, "Concat": _concat, "Pad": _pad, "Tile": _tile, "Max": _single, "Min": _single, "Sum": _single,
+    "Slice": _slice, "Concat": _concat, "Pad": _pad, "Gather": _gather, "Tile": _tile, "Max": _single, "Min": _single, "Sum": _single,
     "Identity": lambda g, inputs, attrs: inputs[0] if inputs[0].node is not None else None,
     "Add": _neutral(0, False), "Sub": _neutral(0, True), "Mul": _neutral(1, False), "Div": _neutral(1, True),
 }
