@@ -16,7 +16,7 @@ from onnxport import errors, pretty, save
 from onnxport.aten import source
 from onnxport.aten.passes.functionalise import functionalise
 from onnxport.calls import Call
-from onnxport.capture import choose
+from onnxport.capture import choose, decompositions
 from onnxport.capture.trace import Traced
 from onnxport.lower import guards
 from onnxport.lower.lowering import Lowered, Lowering
@@ -55,9 +55,9 @@ def convert(model: Any, call: Call, traced: Traced, options: Options) -> ONNXPro
     graph = traced.graph
     face = interface(graph, call, options)
     builder = Builder(options.opset, fold_parameters=options.constant_folding and options.export_params)
-    lowering = Lowering(graph, builder, face.input_shapes, weights_as_inputs=not options.export_params)
+    lowering = Lowering(graph, builder, face.input_shapes, weights_as_inputs=not options.export_params, decompositions=decompositions)
     lowered = lowering.run()
-    found = guards.judge(graph, lowered.env, strict=options.strict)
+    found = guards.judge(graph, lowered.env, lowering.held, strict=options.strict)
     outputs = mutated_outputs(lowering, lowered, face, options)
     built = emit(builder, outputs, face.naming(), ir_version=options.ir_version, graph_name="main_graph",
                  initializers_as_inputs=options.initializers_as_inputs, where=_places(model) if options.verbose else None,

@@ -160,9 +160,9 @@ class CallSpec:
 
     def beside(self, pattern: Any, is_leaf: Callable[[Any], bool]) -> list[Any]:
         """For each tensor, what stands in its place in `pattern`: by the names of the arguments, or by position."""
-        return self._spec.beside(self._by_name(pattern), is_leaf)
+        return self._spec.beside(self._by_name(pattern, is_leaf), is_leaf)
 
-    def _by_name(self, pattern: Any) -> Any:
+    def _by_name(self, pattern: Any, is_leaf: Callable[[Any], bool]) -> Any:
         """A pattern with an entry for each parameter: the names that `**kwargs` collects stand among the others in it."""
         if self._signature is None or pattern is None:
             return pattern
@@ -170,7 +170,8 @@ class CallSpec:
         if not isinstance(pattern, Mapping):
             if not isinstance(pattern, (tuple, list)):
                 raise errors.ArgumentError(f"dynamic_shapes must be a dict by argument name or a tuple, not {type(pattern).__name__}")
-            collects = len(parameters) == 1 and parameters[0].kind is inspect.Parameter.VAR_POSITIONAL and len(pattern) != 1
+            collects = len(parameters) == 1 and parameters[0].kind is inspect.Parameter.VAR_POSITIONAL
+            collects = collects and (len(pattern) != 1 or is_leaf(pattern[0]))
             return {p.name: entry for p, entry in zip(parameters, [pattern] if collects else pattern)}
         named = {p.name for p in parameters}
         rest = {name: entry for name, entry in pattern.items() if name not in named}

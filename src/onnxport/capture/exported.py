@@ -318,7 +318,7 @@ class Checks:
         found: dict[str, Any] = {}
         for node in program.graph.nodes:
             value = node.meta.get("val")
-            size = next((s for s in value.shape if isinstance(s, torch.SymInt)), None) if isinstance(value, torch.Tensor) else None
+            size: Any = next((s for s in value.shape if isinstance(s, torch.SymInt)), None) if isinstance(value, torch.Tensor) else None
             if size is not None:
                 asserts = getattr(size.node.shape_env, "deferred_runtime_asserts", {})
                 found = {str(a.expr): a.expr for many in asserts.values() for a in many if not str(a.msg).startswith("evaluate_expr")}

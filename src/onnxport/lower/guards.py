@@ -36,15 +36,17 @@ class Guard:
         return f"{self.condition} ({self.source})"
 
 
-def judge(graph: Graph, env: dict[Captured, Any], *, strict: bool) -> list[Guard]:
-    """The guards of the file, each once. Raises `BakedValueError` for what would be wrong in silence, `GuardError` if strict."""
-    if not graph.reads:
+def judge(graph: Graph, env: dict[Captured, Any], held: list[Guard], *, strict: bool) -> list[Guard]:
+    """The guards of the file, each once; `held` are those known already. Raises `BakedValueError` for what would be wrong in
+    silence, `GuardError` if strict.
+    """
+    if not graph.reads and not held:
         return []
     makers: dict[Captured, Node] = {}
     for node in walk(graph.block):
         for output in node.outputs:
             makers[output] = node
-    guards: dict[str, Guard] = {}
+    guards: dict[str, Guard] = {guard.condition: guard for guard in held}
     for read in graph.reads:
         guard = _judge(read, env, makers)
         if guard is not None:

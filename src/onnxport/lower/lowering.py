@@ -13,6 +13,8 @@ from onnxport.aten.graph import Arg, Block, Graph, Node
 from onnxport.aten.graph import Value as Captured
 from onnxport.aten.source import where
 from onnxport.lower import constants, missing, scalars, structural
+from onnxport.lower.decompose import Decomposer, Decompositions
+from onnxport.lower.guards import Guard
 from onnxport.ops import registry
 from onnxport.target import dims
 from onnxport.target.builder import Builder
@@ -33,8 +35,11 @@ class Lowered:
 class Lowering:
     """One run over one graph."""
 
-    def __init__(self, graph: Graph, builder: Builder, input_shapes: list[tuple[Size, ...] | None], *, weights_as_inputs: bool = False):
+    def __init__(self, graph: Graph, builder: Builder, input_shapes: list[tuple[Size, ...] | None], *, weights_as_inputs: bool = False,
+                 decompositions: Decompositions | None = None):
         self.graph, self.g = graph, builder
+        self.decomposer = None if decompositions is None else Decomposer(decompositions)
+        self.held: list[Guard] = []  # what was decided over sizes on the way
         self.env: dict[Captured, Any] = {}
         self.structural = structural.HANDLERS
         for name, value, shape in zip(graph.input_names, graph.inputs, input_shapes, strict=True):
@@ -53,10 +58,14 @@ class Lowering:
 
     def run(self) -> Lowered:
         """Lowers all nodes; missing operators are reported together before anything is built."""
-        missing.check(self.graph)
+        missing.check(self.graph, self.knows)
         self.block(self.graph.block)
         outputs = [self.output(o) for o in self.graph.outputs]
         return Lowered(self.g, outputs, self.env)
+
+    def knows(self, node: Node) -> bool:
+        """Whether a node can be lowered: by a function, or by what it is made of."""
+        return missing.has_function(node) or (self.decomposer is not None and self.decomposer.exists(node))
 
     def block(self, block: Block) -> None:
         """Lowers the nodes of one block in order."""
@@ -111,7 +120,9 @@ class Lowering:
         if folded is not None:
             return folded
         operator = registry.find(node.op, node.overload)
-        assert operator is not None  # missing.check has seen to it
+        if operator is None:
+            assert self.decomposer is not None  # missing.check has seen to it
+            return self.decomposer.lower(self, node, args)
         return operator.function(self.g, **select(operator, node, args))
 
     def keep(self, node: Node, result: Any) -> None:

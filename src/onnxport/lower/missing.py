@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from onnxport import errors
 from onnxport.aten.graph import Block, Graph, Node
@@ -11,15 +11,20 @@ from onnxport.lower import scalars, structural
 from onnxport.ops import registry
 
 
-def check(graph: Graph) -> None:
-    """Raises one `UnsupportedOperatorError` that lists every operator without a function, with place and count."""
+def check(graph: Graph, knows: Callable[[Node], bool]) -> None:
+    """Raises one `UnsupportedOperatorError` that lists every operator that cannot be lowered, with place and count."""
     missing: dict[str, list[Node]] = {}
     for node in walk(graph.block):
-        if node.op not in structural.HANDLERS and not scalars.handles(node) and registry.find(node.op, node.overload) is None:
+        if not has_function(node) and not knows(node):
             name = f"{node.op}.{node.overload}" if node.overload else node.op
             missing.setdefault(name, []).append(node)
     if missing:
         raise errors.UnsupportedOperatorError(_message(missing))
+
+
+def has_function(node: Node) -> bool:
+    """Whether a node is lowered by a function of its own."""
+    return node.op in structural.HANDLERS or scalars.handles(node) or registry.find(node.op, node.overload) is not None
 
 
 def walk(block: Block) -> Iterator[Node]:
