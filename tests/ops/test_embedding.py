@@ -16,7 +16,8 @@ STARTS = torch.tensor([0, 3, 3, 7])
 SUMS = {9: "needs opset 16", 11: "needs opset 16", 13: "needs opset 16"}
 LIMITS = {9: "needs opset", 11: "needs opset", 13: "needs opset", 16: "needs opset 18"}
 AT_SUMS = (9, 11, 13, 16, 18, 28)
-OTHER_BAGS = [(torch.tensor([3, 3, 4]), torch.tensor([0, 2])), (torch.tensor([3]), torch.tensor([0])), (torch.tensor([1, 2]), torch.tensor([0, 0, 2, 2, 2]))]
+OTHER_BAGS = [(torch.tensor([3, 3, 4]), torch.tensor([0, 2])), (torch.tensor([3]), torch.tensor([0])),
+(torch.tensor([1, 2]), torch.tensor([0, 0, 2, 2, 2]))]
 BAG_AXES = {0: {0: "ids"}, 1: {0: "bags"}}
 
 
@@ -34,19 +35,25 @@ EMBEDDINGS = [
     Case("embedding_max_norm", nn.Embedding(7, 3, max_norm=1.0), (IDS,), opsets=(18,), refused={18: "changes its parameters"}),
     Case("one_hot", lambda i: functional.one_hot(i, 7), (IDS,), [(IDS[:1, :1],)], "all"),
     Case("one_hot_scalar", lambda i: functional.one_hot(i, 7), (torch.tensor(3),), [(torch.tensor(6),)]),
-    Case("one_hot_by_size", lambda i, x: functional.one_hot(i, x.shape[0]), (IDS, torch.randn(7)), [(IDS, torch.randn(9))], {1: {0: "n"}}, opsets=(11, 18)),
+    Case("one_hot_by_size", lambda i, x: functional.one_hot(i, x.shape[0]), (IDS, torch.randn(7)), [(IDS, torch.randn(9))], {1: {0: "n"}},
+         opsets=(11, 18)),
 ]
 
 BAGS = [
-    *[Case(f"bag_{m}", bag(m), (FLAT, STARTS), OTHER_BAGS, BAG_AXES, refused=LIMITS if m == "max" else SUMS, opsets=AT_SUMS) for m in ("sum", "mean", "max")],
-    *[Case(f"bag_rows_{m}", bag(m), (IDS,), [(torch.randint(7, (5, 4)),), (IDS[:1, :1],)], {0: {0: "n", 1: "k"}}, opsets=(11, 18, 28)) for m in ("sum", "mean", "max")],
+    *[Case(f"bag_{m}", bag(m), (FLAT, STARTS), OTHER_BAGS, BAG_AXES, refused=LIMITS if m == "max" else SUMS,
+           opsets=AT_SUMS) for m in ("sum", "mean", "max")],
+    *[Case(f"bag_rows_{m}", bag(m), (IDS,), [(torch.randint(7, (5, 4)),), (IDS[:1, :1],)], {0: {0: "n", 1: "k"}},
+           opsets=(11, 18, 28)) for m in ("sum", "mean", "max")],
     *[Case(f"bag_rows_static_{m}", bag(m), (IDS,), [(IDS.flip(1),)], opsets=(7, 9, 13, 28)) for m in ("sum", "mean", "max")],
     *[Case(f"bag_last_offset_{m}", bag(m, include_last_offset=True), (FLAT, torch.tensor([0, 3, 3, 8])),
            [(torch.tensor([3, 3, 4]), torch.tensor([0, 2, 3]))], BAG_AXES, opsets=(18, 28)) for m in ("sum", "mean", "max")],
-    *[Case(f"bag_padding_{m}", bag(m, padding_idx=2), (FLAT, STARTS), [*OTHER_BAGS, (torch.tensor([2, 2, 4]), torch.tensor([0, 2]))], BAG_AXES, opsets=(18, 28)) for m in ("sum", "mean", "max")],
+    *[Case(f"bag_padding_{m}", bag(m, padding_idx=2), (FLAT, STARTS), [*OTHER_BAGS, (torch.tensor([2, 2, 4]), torch.tensor([0, 2]))],
+           BAG_AXES, opsets=(18, 28)) for m in ("sum", "mean", "max")],
     Case("bag_padding_last", lambda i, o, w: functional.embedding_bag(i, w, o, padding_idx=-1), (FLAT, STARTS, TABLE), opsets=(18,)),
-    Case("bag_weights", lambda i, o, f: functional.embedding_bag(i, TABLE, o, mode="sum", per_sample_weights=f), (FLAT, STARTS, torch.randn(8)),
-         [(torch.tensor([3, 3, 4]), torch.tensor([0, 2]), torch.randn(3))], {0: {0: "ids"}, 1: {0: "bags"}, 2: {0: "ids"}}, refused=SUMS, opsets=AT_SUMS),
+    Case("bag_weights", lambda i, o, f: functional.embedding_bag(i, TABLE, o, mode="sum", per_sample_weights=f),
+         (FLAT, STARTS, torch.randn(8)),
+         [(torch.tensor([3, 3, 4]), torch.tensor([0, 2]), torch.randn(3))], {0: {0: "ids"}, 1: {0: "bags"}, 2: {0: "ids"}}, refused=SUMS,
+           opsets=AT_SUMS),
     Case("bag_rows_weights", lambda i, f: functional.embedding_bag(i, TABLE, mode="sum", per_sample_weights=f), (IDS, torch.randn(2, 3)),
          [(IDS[:1], torch.randn(1, 3))], {0: {0: "n"}, 1: {0: "n"}}, opsets=(11, 13, 28)),
     Case("bag_double", lambda i, o: functional.embedding_bag(i, TABLE.double(), o, mode="mean"), (FLAT, STARTS), opsets=(18,)),

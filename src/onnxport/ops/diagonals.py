@@ -24,7 +24,7 @@ def diagonal(g: Builder, self: Value, offset: int = 0, dim1: int = 0, dim2: int 
 
 
 @aten
-def linalg_diagonal(g: Builder, A: Value, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Value:  # noqa: N803 - the schema's name
+def linalg_diagonal(g: Builder, A: Value, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Value:
     """linalg_diagonal(Tensor A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor: as diagonal."""
     return _diagonal(g, A, offset, dim1, dim2)
 

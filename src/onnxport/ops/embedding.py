@@ -47,7 +47,8 @@ def one_hot(g: Builder, self: Value, num_classes: int = -1) -> Value:
 def embedding_bag_forward(g: Builder, weight: Value, indices: Value, offsets: Value, mode: int = 0, per_sample_weights: Value | None = None,
                           include_last_offset: bool = False, padding_idx: int = -1) -> list[Value | None]:
     """_embedding_bag(…, int padding_idx=-1): as embedding_bag, where -1 says that nothing pads."""
-    return embedding_bag(g, weight, indices, offsets, mode, per_sample_weights, include_last_offset, None if padding_idx < 0 else padding_idx)
+    padding = None if padding_idx < 0 else padding_idx
+    return embedding_bag(g, weight, indices, offsets, mode, per_sample_weights, include_last_offset, padding)
 
 
 @aten("embedding_bag", "embedding_bag.padding_idx")

@@ -290,7 +290,7 @@ def gather(g: Builder, self: Value, dim: int, index: Value, sparse_grad: bool = 
     shape, wanted = shape_of(self), shape_of(index)
     if not dims.is_static(shape) or not dims.is_static(wanted):
         raise errors.UnsupportedError(f"gather with dynamic axes needs opset 11 or higher (opset_version={g.opset} was asked)")
-    strides = torch.empty(shape, device="meta").stride()
+    strides = torch.empty(tuple(int(s) for s in shape), device="meta").stride()  # type: ignore[arg-type]
     grid = torch.meshgrid(*(torch.arange(n) for n in wanted), indexing="ij")  # type: ignore[arg-type]
     fixed = sum((grid[a] * strides[a] for a in range(len(wanted)) if a != axis), torch.zeros(tuple(wanted), dtype=torch.int64))  # type: ignore[arg-type]
     place = g.op("Add", g.op("Mul", cast(g, index, INT64), g.const(strides[axis])), g.const(fixed))
@@ -307,8 +307,10 @@ def take_along_dim(g: Builder, self: Value, indices: Value, dim: int | None = No
     shape = common_shape(beside)
     if shape is None:  # two dynamic sizes meet, and either may be 1
         return gather(g, g.op("Expand", self, g.sizes(beside[1])), axis, g.op("Expand", indices, g.sizes(beside[0])))
-    x, index = (sizes.expand(g, v, [*shape[:axis], shape_of(v)[axis], *shape[axis + 1:]]) for v in (self, indices))
-    return gather(g, x, axis, index)
+    x, places = (sizes.expand(g, v, [*shape[:axis], shape_of(v)[axis], *shape[axis + 1:]]) for v in (self, indices))
+    if g.opset < 11:
+        places = _from_front(g, cast(g, places, INT64), shape_of(x)[axis])
+    return gather(g, x, axis, places)
 
 
 # ---------------------------------------------------------------------- where something holds

@@ -122,11 +122,12 @@ def _rows(g: Builder, tensors: list[Value]) -> Value:
     """(*common shape, how many). The rows of one mask are its NonZero, turned."""
     makers = [t.node for t in tensors]
     matrix = makers[0].inputs[0] if makers[0] is not None and makers[0].op_type == "Gather" else None
-    if matrix is not None and matrix.node is not None and matrix.node.op_type == "NonZero" and shape_of(matrix)[0] == len(tensors):
-        if all(m is not None and m.op_type == "Gather" and m.inputs[0] is matrix and m.inputs[1] is not None and m.inputs[1].content == (i,)
-               for i, m in enumerate(makers)):
-            return g.op("Transpose", matrix, perm=[1, 0])  # type: ignore[no-any-return]
-    return stacked_index(g, tensors)
+    if matrix is None or matrix.node is None or matrix.node.op_type != "NonZero" or shape_of(matrix)[0] != len(tensors):
+        return stacked_index(g, tensors)
+    for i, maker in enumerate(makers):
+        if maker is None or maker.op_type != "Gather" or maker.inputs[0] is not matrix or maker.inputs[1] is not g.scalar(i):
+            return stacked_index(g, tensors)
+    return g.op("Transpose", matrix, perm=[1, 0])  # type: ignore[no-any-return]
 
 
 def _exactly(g: Builder, values: Value, index: Value, wanted: list[Size], lead: int, new: int) -> Value:
@@ -146,8 +147,9 @@ def _all_different(x: Value, axes: list[int], tensors: list[Value]) -> bool:
     place = torch.zeros((), dtype=torch.int64)
     for size, each in zip(shape, tensors, strict=True):
         assert each.const is not None
+        assert isinstance(size, int)
         place = place * size + each.const.tensor % size
-    return place.unique().numel() == place.numel()
+    return len(set(place.reshape(-1).tolist())) == place.numel()
 
 
 @aten("_unsafe_masked_index_put_accumulate")
