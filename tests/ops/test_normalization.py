@@ -70,7 +70,8 @@ CASES = [
     Case("rms_half", lambda x: F.rms_norm(x, (4,), W.half()), (r(2, 3, 4, dtype=torch.float16),), opsets=(13, 23, NEWEST)),
     Case("local_response", lambda x: F.local_response_norm(x, 3), (r(2, 4, 3, 5),), IMAGES, HW),
     Case("weight", nn.utils.parametrizations.weight_norm(nn.Linear(4, 3)), (r(2, 4),)),
-    Case("weight_of_input", lambda v, g: (torch._weight_norm(v, g, 0), torch._weight_norm(v, g.reshape(1, 1, 2), 2)), (r(2, 3, 2), r(2, 1, 1))),
+    Case("weight_of_input", lambda v, g: (torch._weight_norm(v, g, 0), torch._weight_norm(v, g.reshape(1, 1, 2), 2)),
+         (r(2, 3, 2), r(2, 1, 1))),
     Case("normalize", lambda x: (F.normalize(x), F.normalize(x, p=1, dim=-1)), (r(2, 3, 4),), [(r(1, 5, 2),)], "all"),
 ]
 

@@ -21,7 +21,8 @@ CASES = [
     Case("constant", lambda x: F.pad(x, (1, 2, 0, 3)), (r(2, 3, 5, 4),), IMAGES, "all", EXTRA),
     Case("constant_value", lambda x: F.pad(x, (1, 2, 0, 3, 1, 1), value=-1.5), (r(2, 3, 5, 4),), IMAGES, "all", EXTRA),
     Case("constant_cut", lambda x: F.pad(x, (-1, 2, 1, -2), value=float("inf")), (r(2, 3, 5, 4),), IMAGES, "all", EXTRA),
-    Case("constant_by_size", lambda x: F.pad(x, (0, 8 - x.shape[3], x.shape[2], 0)), (r(2, 3, 5, 4),), [(r(1, 3, 2, 7),), (r(1, 3, 3, 9),)], HW,
+    Case("constant_by_size", lambda x: F.pad(x, (0, 8 - x.shape[3], x.shape[2], 0)), (r(2, 3, 5, 4),),
+         [(r(1, 3, 2, 7),), (r(1, 3, 3, 9),)], HW,
          refused={9: "needs opset 11"}),
     *(Case(f"constant_{dtype}", lambda x: F.pad(x, (1, 2), value=1), (r(2, 3, dtype=dtype),), [(r(4, 2, dtype=dtype),)], "all")
       for dtype in (torch.int64, torch.int32, torch.uint8, torch.int8, torch.bool, torch.float64, torch.float16)),
@@ -30,9 +31,11 @@ CASES = [
     Case("constant_empty", lambda x: F.pad(x, (1, 2, 1, 0)), (r(0, 3),)),
     *(Case(mode, lambda x, mode=mode: F.pad(x, (1, 2, 0, 3), mode=mode), (r(2, 3, 5, 4),), IMAGES, HW, EXTRA) for mode in MODES),
     *(Case(f"{mode}_cut", lambda x, mode=mode: F.pad(x, (2, -1, -2, 1), mode=mode), (r(2, 3, 5, 4),), IMAGES, HW, EXTRA) for mode in MODES),
-    *(Case(f"{mode}_1d", lambda x, mode=mode: F.pad(x, (3, 2), mode=mode), (r(2, 3, 5),), [(r(1, 3, 4),)], {0: {0: "n", 2: "l"}}) for mode in MODES),
+    *(Case(f"{mode}_1d", lambda x, mode=mode: F.pad(x, (3, 2), mode=mode), (r(2, 3, 5),), [(r(1, 3, 4),)], {0: {0: "n", 2: "l"}})
+      for mode in MODES),
     *(Case(f"{mode}_3d", lambda x, mode=mode: F.pad(x, (1, 2, 0, 1, 1, 1), mode=mode), (r(2, 3, 3, 5, 4),)) for mode in MODES),
-    *(Case(f"{mode}_unbatched", lambda x, mode=mode: F.pad(x, (1, 2, 0, 3), mode=mode), (r(3, 5, 4),)) for mode in ("reflect", "replicate")),
+    *(Case(f"{mode}_unbatched", lambda x, mode=mode: F.pad(x, (1, 2, 0, 3), mode=mode), (r(3, 5, 4),))
+      for mode in ("reflect", "replicate")),
     *(Case(f"{mode}_double", lambda x, mode=mode: F.pad(x, (1, 2), mode=mode), (r(2, 3, 5, dtype=torch.float64),)) for mode in MODES),
     *(Case(f"{mode}_half", lambda x, mode=mode: F.pad(x, (1, 2), mode=mode), (r(2, 3, 5, dtype=torch.float16),)) for mode in MODES),
     Case("circular_whole", lambda x: F.pad(x, (4, 4), mode="circular"), (r(2, 3, 4),), [(r(2, 3, 6),)], {0: {2: "l"}}),

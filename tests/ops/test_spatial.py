@@ -22,7 +22,7 @@ def boxes(count: int, size: float = 20.0, images: int | None = None) -> Tensor:
     return made if images is None else torch.cat([torch.arange(count).remainder(images).float()[:, None], made], 1)
 
 
-def sample(mode: str, outside: str, corners: bool):  # noqa: ANN201
+def sample(mode: str, outside: str, corners: bool):
     return lambda x, grid: F.grid_sample(x, grid, mode=mode, padding_mode=outside, align_corners=corners)
 
 
@@ -33,7 +33,8 @@ CASES = [
     *(Case(f"grid_{mode}_{outside}_{corners}", sample(mode, outside, corners), (r(2, 3, 5, 6), r(2, 4, 3, 2)),
            [(r(1, 3, 4, 7), r(1, 2, 2, 2) * 2)], GRID, (13, 16, 18, 20, NEWEST), OLD if outside == "zeros" else {13: "needs opset 16"})
       for mode in ("bilinear", "nearest", "bicubic") for outside in ("zeros", "border", "reflection") for corners in (False, True)),
-    Case("grid_3d", sample("bilinear", "zeros", False), (r(2, 3, 4, 5, 6), r(2, 3, 4, 2, 3)), opsets=(18, 20, NEWEST), refused={18: "needs opset 20"}),
+    Case("grid_3d", sample("bilinear", "zeros", False), (r(2, 3, 4, 5, 6), r(2, 3, 4, 2, 3)), opsets=(18, 20, NEWEST),
+         refused={18: "needs opset 20"}),
     *(Case(f"affine_{corners}", lambda theta, x, corners=corners: F.affine_grid(theta, list(x.shape), align_corners=corners),
            (r(2, 2, 3), r(2, 3, 4, 5)), [(r(1, 2, 3), r(1, 3, 1, 7))], {0: {0: "n"}, 1: {0: "n", 2: "h", 3: "w"}}, OPSETS)
       for corners in (False, True)),
@@ -51,19 +52,25 @@ CASES = [
     Case("fold_back", lambda x: F.fold(F.unfold(x, 3, padding=1), x.shape[2:], 3, padding=1), (r(2, 3, 9, 8),), [(r(1, 3, 4, 5),)],
          {0: {0: "n", 2: "h", 3: "w"}}, (18, NEWEST)),
     Case("nms", lambda b, s: torchvision.ops.nms(b, s, 0.3), (boxes(40), torch.rand(40, generator=torch.Generator().manual_seed(1))),
-         [(boxes(9), torch.rand(9, generator=torch.Generator().manual_seed(2))), (boxes(0), torch.rand(0))], {0: {0: "n"}, 1: {0: "n"}}, OPSETS,
+         [(boxes(9), torch.rand(9, generator=torch.Generator().manual_seed(2))), (boxes(0), torch.rand(0))], {0: {0: "n"}, 1: {0: "n"}},
+         OPSETS,
          {9: "needs opset 10"}),
     Case("roi_align", lambda x, b: torchvision.ops.roi_align(x, b, (3, 4), 0.5, 2), (r(2, 3, 16, 15), boxes(7, 40, 2)),
-         [(r(1, 3, 20, 9), boxes(3, 60, 1)), (r(1, 3, 4, 4), boxes(5, 2, 1))], {0: {0: "n", 2: "h", 3: "w"}, 1: {0: "k"}}, (9, 11, 16, 18, 21, 22, NEWEST),
+         [(r(1, 3, 20, 9), boxes(3, 60, 1)), (r(1, 3, 4, 4), boxes(5, 2, 1))], {0: {0: "n", 2: "h", 3: "w"}, 1: {0: "k"}},
+         (9, 11, 16, 18, 21, 22, NEWEST),
          {9: "needs opset 10"}),
     Case("roi_align_aligned", lambda x, b: torchvision.ops.roi_align(x, b, 3, 0.5, 2, aligned=True), (r(2, 3, 16, 15), boxes(7, 40, 2)),
-         [(r(1, 3, 20, 9), boxes(3, 60, 1)), (r(1, 3, 4, 4), boxes(5, 2, 1))], {0: {0: "n", 2: "h", 3: "w"}, 1: {0: "k"}}, (11, 16, 18, 22, NEWEST),
+         [(r(1, 3, 20, 9), boxes(3, 60, 1)), (r(1, 3, 4, 4), boxes(5, 2, 1))], {0: {0: "n", 2: "h", 3: "w"}, 1: {0: "k"}},
+         (11, 16, 18, 22, NEWEST),
          {11: "needs opset 16"}),
-    Case("roi_align_adaptive", lambda x, b: torchvision.ops.roi_align(x, b, 3, 1.0), (r(2, 3, 16, 15), boxes(7, 10, 2)), opsets=(11, 18, NEWEST),
+    Case("roi_align_adaptive", lambda x, b: torchvision.ops.roi_align(x, b, 3, 1.0), (r(2, 3, 16, 15), boxes(7, 10, 2)),
+         opsets=(11, 18, NEWEST),
          refused={NEWEST: "up to opset 21"}),
-    Case("roi_pool", lambda x, b: torchvision.ops.roi_pool(x, b, (3, 2), 0.5), (r(2, 3, 16, 15), boxes(7, 20, 2)), [(r(1, 3, 20, 19), boxes(3, 20, 1))],
+    Case("roi_pool", lambda x, b: torchvision.ops.roi_pool(x, b, (3, 2), 0.5), (r(2, 3, 16, 15), boxes(7, 20, 2)),
+         [(r(1, 3, 20, 19), boxes(3, 20, 1))],
          {0: {0: "n", 2: "h", 3: "w"}, 1: {0: "k"}}, refused={NEWEST: "up to opset 21"}),
-    Case("deform", lambda x, w, o, m: torchvision.ops.deform_conv2d(x, o, w, mask=m, padding=1), (r(2, 4, 6, 5), r(3, 4, 3, 3), r(2, 18, 6, 5), r(2, 9, 6, 5)),
+    Case("deform", lambda x, w, o, m: torchvision.ops.deform_conv2d(x, o, w, mask=m, padding=1),
+         (r(2, 4, 6, 5), r(3, 4, 3, 3), r(2, 18, 6, 5), r(2, 9, 6, 5)),
          opsets=(18, 19, NEWEST), refused={18: "needs opset 19"}),
     Case("deform_plain", lambda x, w, o: torchvision.ops.deform_conv2d(x, o, w, bias=torch.arange(4.0), stride=2, dilation=(2, 1)),
          (r(2, 4, 9, 8), r(4, 2, 3, 3), r(2, 36, 3, 3)), opsets=(19, NEWEST)),

@@ -18,16 +18,20 @@ _NARROW = (DataType.FLOAT, DataType.FLOAT16, DataType.BFLOAT16)
 
 
 @aten("_convolution", "convolution", "convolution_overrideable", "mkldnn_convolution")
-def convolution(g: Builder, input: Value | None = None, weight: Value | None = None, bias: Value | None = None, stride: Sequence[int] = (1,),
-                padding: Sequence[int] = (0,), dilation: Sequence[int] = (1,), transposed: bool = False, output_padding: Sequence[int] = (0,),
+def convolution(g: Builder, input: Value | None = None, weight: Value | None = None, bias: Value | None = None,
+                stride: Sequence[int] = (1,),
+                padding: Sequence[int] = (0,), dilation: Sequence[int] = (1,), transposed: bool = False,
+                output_padding: Sequence[int] = (0,),
                 groups: int = 1, self: Value | None = None) -> Value:
     """convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed,
     SymInt[] output_padding, SymInt groups) -> Tensor
 
-    input (N, C, *spatial) or (C, *spatial), weight (out, C / groups, *kernel); transposed: (C, out / groups, *kernel). ONNX Conv, ConvTranspose.
+    input (N, C, *spatial) or (C, *spatial), weight (out, C / groups, *kernel); transposed: (C, out / groups, *kernel). ONNX Conv,
+    ConvTranspose.
     """
     input = self if input is None else input
-    assert input is not None and weight is not None
+    assert input is not None
+    assert weight is not None
     if transposed:
         return transposed_convolution(g, input, weight, bias, stride, padding, output_padding, groups, dilation)
     count = rank_of(weight) - 2
@@ -35,9 +39,11 @@ def convolution(g: Builder, input: Value | None = None, weight: Value | None = N
 
 
 @aten("conv1d", "conv2d", "conv3d", "_convolution_mode")
-def conv(g: Builder, input: Value, weight: Value, bias: Value | None = None, stride: Sequence[int] = (1,), padding: Sequence[int] | str = (0,),
+def conv(g: Builder, input: Value, weight: Value, bias: Value | None = None, stride: Sequence[int] = (1,),
+         padding: Sequence[int] | str = (0,),
          dilation: Sequence[int] = (1,), groups: int = 1) -> Value:
-    """conv2d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=1, SymInt[2] padding=0, SymInt[2] dilation=1, SymInt groups=1);
+    """conv2d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=1, SymInt[2] padding=0, SymInt[2] dilation=1, SymInt
+    groups=1);
     conv2d.padding and _convolution_mode have str padding ("valid", "same") -> Tensor
 
     ONNX Conv.
@@ -56,7 +62,8 @@ def conv(g: Builder, input: Value, weight: Value, bias: Value | None = None, str
 def transposed_convolution(g: Builder, input: Value, weight: Value, bias: Value | None = None, stride: Sequence[int] = (1,),
                            padding: Sequence[int] = (0,), output_padding: Sequence[int] = (0,), groups: int = 1,
                            dilation: Sequence[int] = (1,)) -> Value:
-    """conv_transpose2d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=1, SymInt[2] padding=0, SymInt[2] output_padding=0,
+    """conv_transpose2d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=1, SymInt[2] padding=0, SymInt[2]
+    output_padding=0,
     SymInt groups=1, SymInt[2] dilation=1) -> Tensor
 
     input (N, C, *spatial) or (C, *spatial), weight (C, out / groups, *kernel). ONNX ConvTranspose.
@@ -113,7 +120,8 @@ def _spread(g: Builder, x: Value, stride: list[int]) -> Value:
     return x
 
 
-def _transposed_by_columns(g: Builder, x: Value, weight: Value, bias: Value | None, stride: list[int], padding: list[int], output_padding: list[int],
+def _transposed_by_columns(g: Builder, x: Value, weight: Value, bias: Value | None, stride: list[int], padding: list[int],
+                           output_padding: list[int],
                            groups: int, dilation: list[int]) -> Value:
     """A convolution of the spread input with the turned kernel."""
     kernel = [static_int(k, "the kernel of a transposed convolution") for k in shape_of(weight)[2:]]

@@ -24,7 +24,8 @@ Factors = Sequence[float] | None
 
 
 @aten("upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d")
-def upsample_nearest(g: Builder, self: Value | None = None, output_size: Sizes = None, scales: float | None = None, scales_d: float | None = None,
+def upsample_nearest(g: Builder, self: Value | None = None, output_size: Sizes = None, scales: float | None = None,
+                     scales_d: float | None = None,
                      scales_h: float | None = None, scales_w: float | None = None, input: Value | None = None,
                      scale_factors: Factors = None) -> Value:
     """upsample_nearest2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor;
@@ -50,7 +51,8 @@ def upsample_nearest_exact(g: Builder, self: Value | None = None, output_size: S
 
 
 @aten("upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d")
-def upsample_linear(g: Builder, self: Value | None = None, output_size: Sizes = None, align_corners: bool = False, scales: float | None = None,
+def upsample_linear(g: Builder, self: Value | None = None, output_size: Sizes = None, align_corners: bool = False,
+                    scales: float | None = None,
                     scales_d: float | None = None, scales_h: float | None = None, scales_w: float | None = None, input: Value | None = None,
                     scale_factors: Factors = None) -> Value:
     """upsample_bilinear2d(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor;
@@ -79,7 +81,8 @@ def upsample_bicubic2d(g: Builder, self: Value | None = None, output_size: Sizes
 def _upsample_bilinear2d_aa(g: Builder, self: Value | None = None, output_size: Sizes = None, align_corners: bool = False,
                             scales_h: float | None = None, scales_w: float | None = None, input: Value | None = None,
                             scale_factors: Factors = None) -> Value:
-    """_upsample_bilinear2d_aa(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor;
+    """_upsample_bilinear2d_aa(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) ->
+    Tensor;
     _upsample_bilinear2d_aa.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor
 
     ONNX Resize with antialias, or MatMul.

@@ -16,7 +16,6 @@ from onnxport.target.dims import Size
 from onnxport.target.dtypes import is_float
 from onnxport.target.value import DataType, Value
 
-
 # ---------------------------------------------------------------------- pieces
 
 
@@ -213,7 +212,8 @@ def nll_loss(g: Builder, self: Value, target: Value, weight: Value | None = None
 
 @aten("nll_loss_forward", "nll_loss2d_forward")
 def nll_loss_forward(g: Builder, self: Value, target: Value, weight: Value | None, reduction: int, ignore_index: int) -> list[Value]:
-    """nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)"""
+    """nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor output, Tensor
+    total_weight)"""
     return list(_nll(g, self, target, weight, reduction, ignore_index))
 
 
@@ -250,7 +250,8 @@ def _share(g: Builder, label_smoothing: float, classes: Size, like: Value) -> Va
     return g.op("Div", number(g, label_smoothing, like), g.op("Cast", g.scalar(classes), to=like.dtype))
 
 
-def _soft_cross_entropy(g: Builder, scores: Value, target: Value, weight: Value | None, reduction: int, label_smoothing: float, axis: int) -> Value:
+def _soft_cross_entropy(g: Builder, scores: Value, target: Value, weight: Value | None, reduction: int, label_smoothing: float,
+                        axis: int) -> Value:
     if label_smoothing > 0.0:
         kept = g.op("Mul", target, number(g, 1 - label_smoothing, target))
         target = g.op("Add", kept, _share(g, label_smoothing, shape_of(scores)[axis], target))

@@ -110,7 +110,8 @@ def native_batch_norm_no_stats(g: Builder, input: Value, weight: Value | None, b
 
 def _by_running_stats(g: Builder, x: Value, weight: Value | None, bias: Value | None, mean: Value, var: Value, eps: float) -> Value:
     dtype = x.dtype
-    assert dtype is not None and mean.dtype is not None
+    assert dtype is not None
+    assert mean.dtype is not None
     wide = mean.dtype if mean.dtype != dtype else dtype
     channels = [shape_of(mean)[0]]
     scale, shift = constant_or(g, weight, 1.0, channels, wide), constant_or(g, bias, 0.0, channels, wide)
@@ -158,7 +159,8 @@ def _per_channel(g: Builder, x: Value, weight: Value | None, bias: Value | None,
 
 
 @aten
-def group_norm(g: Builder, input: Value, num_groups: int, weight: Value | None = None, bias: Value | None = None, eps: float = 1e-5) -> Value:
+def group_norm(g: Builder, input: Value, num_groups: int, weight: Value | None = None, bias: Value | None = None,
+               eps: float = 1e-5) -> Value:
     """group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool cudnn_enabled=True) -> Tensor
 
     (N, C, *). ONNX Reshape to (N, groups, rest), InstanceNormalization, Reshape back, Mul, Add.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from onnxport import errors
 from onnxport.ops.registry import aten
-from onnxport.ops.support import Number, rank_of, shape_of, tensor
+from onnxport.ops.support import Number, rank_of, tensor
 from onnxport.target import dims
 from onnxport.target.builder import Builder
 from onnxport.target.dims import Size

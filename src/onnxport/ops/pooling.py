@@ -11,7 +11,7 @@ from onnxport.ops.registry import aten
 from onnxport.ops.support import cast, pair, rank_of, shape_of
 from onnxport.target import dims, sizes
 from onnxport.target.builder import Builder
-from onnxport.target.dims import Size, is_static
+from onnxport.target.dims import Size
 from onnxport.target.dtypes import is_integer
 from onnxport.target.value import DataType, Value
 
@@ -84,7 +84,8 @@ def _unbatched(g: Builder, result: Value, self: Value) -> Value:
 
 
 @aten("max_pool1d", "max_pool2d", "max_pool3d")
-def max_pool(g: Builder, self: Value, kernel_size: Ints, stride: Ints = (), padding: Ints = 0, dilation: Ints = 1, ceil_mode: bool = False) -> Value:
+def max_pool(g: Builder, self: Value, kernel_size: Ints, stride: Ints = (), padding: Ints = 0, dilation: Ints = 1,
+             ceil_mode: bool = False) -> Value:
     """max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> Tensor
 
     (N, C, *spatial) or (C, *spatial). ONNX MaxPool.
@@ -121,7 +122,7 @@ def max_pool_with_indices(g: Builder, self: Value, kernel_size: Ints, stride: In
 
 def _max_pool(g: Builder, x: Value, window: Window, outputs: int) -> list[Value]:
     wanted = window.result(x)
-    if not window.direct(g, x) or window.ceil and g.opset < 10:
+    if not window.direct(g, x) or (window.ceil and g.opset < 10):
         if all(p < k for p, k in zip(window.reached(x), window.kernel, strict=True)):
             window.after, window.ceil = window.reached(x), False
         elif outputs == 1:
@@ -132,7 +133,8 @@ def _max_pool(g: Builder, x: Value, window: Window, outputs: int) -> list[Value]
 
 def _integer_max_pool(g: Builder, x: Value, window: Window) -> Value:
     """ONNX Gather for the windows, ReduceMax."""
-    lowest = {DataType.INT64: -2**63, DataType.INT32: -2**31, DataType.INT16: -2**15, DataType.INT8: -2**7}.get(x.dtype, 0)  # type: ignore[arg-type]
+    bits = {DataType.INT64: 63, DataType.INT32: 31, DataType.INT16: 15, DataType.INT8: 7}
+    lowest = -(1 << bits[x.dtype]) if x.dtype in bits else 0
     wanted = window.result(x)
     dtype = x.dtype if x.dtype in (DataType.INT64, DataType.INT32) else DataType.INT32
     padded = window.fitted(g, cast(g, x, dtype), lowest)
@@ -217,7 +219,7 @@ def _exact_avg_pool(g: Builder, x: Value, window: Window, count_include_pad: boo
         return windows.crop(g, g.op("ReduceSum", cut, g.const([2 + 2 * i for i in range(window.count)]), keepdims=0), 2, wanted)
 
     padded = total(windows.pad(g, x, before, after))
-    if divisor is not None or not any(over) and (count_include_pad or not any(before)):
+    if divisor is not None or (not any(over) and (count_include_pad or not any(before))):
         return g.op("Div", padded, g.const(divisor or dims.product(window.kernel), x.dtype))
     ones: Value = g.op("Expand", g.const(1, x.dtype), g.sizes([1, 1, *shape_of(x)[2:]]))
     if count_include_pad:

@@ -41,12 +41,12 @@ class Way:
             return {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
         if self.mode == "nearest-exact":
             return {"coordinate_transformation_mode": "half_pixel", "nearest_mode": "round_prefer_ceil"}
-        place = {"coordinate_transformation_mode": "align_corners" if self.align_corners else "half_pixel"}
+        place: dict[str, Any] = {"coordinate_transformation_mode": "align_corners" if self.align_corners else "half_pixel"}
         if self.mode == "cubic":
             # PyTorch's antialiased cubic is Pillow's: another coefficient, and no weight for pixels outside.
-            place.update(cubic_coeff_a=-0.5 if self.antialias else -0.75)  # type: ignore[arg-type]
+            place.update(cubic_coeff_a=-0.5 if self.antialias else -0.75)
         if self.antialias:
-            place.update(antialias=1, exclude_outside=1)  # type: ignore[arg-type]
+            place.update(antialias=1, exclude_outside=1)
         return place
 
 
@@ -81,7 +81,7 @@ def scaled(size: Size, factor: float | None) -> Size:
         return int(size * factor)
     ratio = _fraction(factor)
     if ratio is None:
-        raise errors.UnsupportedError(f"the size {size} times {factor}: no whole numbers say this for all sizes; give the output's size instead")
+        raise errors.UnsupportedError(f"the size {size} times {factor}: no whole numbers say this for all sizes; give the size instead")
     return dims.floordiv(size * ratio.numerator, ratio.denominator)
 
 
@@ -107,6 +107,7 @@ def by_scale_agrees(a: Axis, way: Way) -> bool:
     if way.align_corners and not dims.equal(a.size, a.out) and not a.static:
         return False  # then the scale does not matter, and sizes say it exactly
     if a.static:
+        assert isinstance(a.size, int)
         if int(np.float32(a.size) * np.float32(factor)) != a.out:
             return False
     elif not _same_sizes(factor):
@@ -121,7 +122,8 @@ def by_scale_agrees(a: Axis, way: Way) -> bool:
 def by_size_agrees(a: Axis, way: Way) -> bool:
     """Whether Resize to the size gives PyTorch's numbers."""
     if a.static:
-        assert isinstance(a.size, int) and isinstance(a.out, int)
+        assert isinstance(a.size, int)
+        assert isinstance(a.out, int)
         if not a.size or not a.out:
             return False
         if way.mode.startswith("nearest"):
@@ -160,13 +162,15 @@ def _rounded(numbers: Any, way: Way, scale: Any) -> Any:
 
 
 def _places_of_resize(a: Axis, way: Way, scale: Any) -> Any:
-    assert isinstance(a.size, int) and isinstance(a.out, int)
+    assert isinstance(a.size, int)
+    assert isinstance(a.out, int)
     return np.clip(_rounded(np.arange(a.out, dtype=np.float32), way, scale), 0, a.size - 1).astype(np.int64)
 
 
 def _places(a: Axis, way: Way, dtype: torch.dtype) -> Any:
     """The nearest pixels as PyTorch computes them."""
-    assert isinstance(a.size, int) and isinstance(a.out, int)
+    assert isinstance(a.size, int)
+    assert isinstance(a.out, int)
     function = torch.ops.aten.upsample_nearest1d if way.mode == "nearest" else torch.ops.aten._upsample_nearest_exact1d
     return function(torch.arange(a.size, dtype=dtype).reshape(1, 1, -1), [a.out], a.scale).reshape(-1).to(torch.int64).numpy()
 
@@ -198,9 +202,11 @@ def _weights(g: Builder, a: Axis, way: Way, dtype: DataType) -> Value:
     if a.static:
         return g.const(_weights_of_torch(a, way, to_torch(dtype)))
     if way.antialias:
-        raise errors.UnsupportedError(f"antialiased interpolation of dynamic sizes needs opset 18 or higher (opset_version={g.opset} was asked)")
+        raise errors.UnsupportedError("antialiased interpolation of dynamic sizes needs opset 18 or higher and float32 "
+                                      f"(opset_version={g.opset} was asked)")
     if way.mode == "cubic":
-        raise errors.UnsupportedError(f"bicubic interpolation of dynamic sizes needs opset 11 or higher and float32 (opset_version={g.opset} was asked)")
+        raise errors.UnsupportedError("bicubic interpolation of dynamic sizes needs opset 11 or higher and float32 "
+                                      f"(opset_version={g.opset} was asked)")
     place = _corner_source(g, a, dtype) if way.align_corners else _middle_source(g, a, dtype)
     # A pixel's weight falls from 1 at its place to 0 at its neighbours'.
     inside = g.op("Min", g.op("Max", place, g.const(0.0, dtype)), g.op("Cast", g.scalar(a.size - 1), to=dtype))
@@ -210,7 +216,8 @@ def _weights(g: Builder, a: Axis, way: Way, dtype: DataType) -> Value:
 
 
 def _weights_of_torch(a: Axis, way: Way, dtype: torch.dtype) -> torch.Tensor:
-    assert isinstance(a.size, int) and isinstance(a.out, int)
+    assert isinstance(a.size, int)
+    assert isinstance(a.out, int)
     pixels = torch.eye(a.size, dtype=dtype)
     if way.mode == "linear" and not way.antialias:
         return torch.ops.aten.upsample_linear1d(pixels.unsqueeze(1), [a.out], way.align_corners, a.scale).squeeze(1).t().contiguous()

@@ -50,7 +50,8 @@ def align(g: Builder, x: Value, rois: Value, scale: float, height: int, width: i
     return g.op("Transpose", mean, perm=[0, 3, 1, 2])
 
 
-def _samples(g: Builder, start: Value, end: Value, bins: int, ratio: int, size: object, aligned: bool, dtype: DataType) -> list[tuple[Value, Value]]:
+def _samples(g: Builder, start: Value, end: Value, bins: int, ratio: int, size: object, aligned: bool,
+             dtype: DataType) -> list[tuple[Value, Value]]:
     """The two pixels on either side of each sample along one dim, (boxes, bins ratio), and their weights."""
     length = g.op("Sub", end, start)
     if not aligned:

@@ -32,7 +32,8 @@ def grid_sampler(g: Builder, input: Value, grid: Value, interpolation_mode: int,
     lowest = 16 if rank_of(input) == 4 and input.dtype != DataType.DOUBLE else 20
     if g.opset < lowest:
         raise errors.UnsupportedError(f"grid_sample here needs opset {lowest} or higher (opset_version={g.opset} was asked)")
-    return g.op("GridSample", input, grid, mode=_SAMPLING[interpolation_mode], padding_mode=_OUTSIDE[padding_mode], align_corners=int(align_corners))
+    return g.op("GridSample", input, grid, mode=_SAMPLING[interpolation_mode], padding_mode=_OUTSIDE[padding_mode],
+                align_corners=int(align_corners))
 
 
 @aten
@@ -76,7 +77,8 @@ def _unit_range(g: Builder, size: Size, dtype: DataType, align_corners: bool) ->
 
 
 @aten
-def im2col(g: Builder, self: Value, kernel_size: Sequence[int], dilation: Sequence[int], padding: Sequence[int], stride: Sequence[int]) -> Value:
+def im2col(g: Builder, self: Value, kernel_size: Sequence[int], dilation: Sequence[int], padding: Sequence[int],
+           stride: Sequence[int]) -> Value:
     """im2col(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor
 
     (N, C, H, W) -> (N, C kh kw, windows), or both without N. ONNX Pad, two Gather, Transpose, Reshape.
@@ -91,7 +93,8 @@ def im2col(g: Builder, self: Value, kernel_size: Sequence[int], dilation: Sequen
 
 
 @aten
-def col2im(g: Builder, self: Value, output_size: Sequence[Size], kernel_size: Sequence[int], dilation: Sequence[int], padding: Sequence[int],
+def col2im(g: Builder, self: Value, output_size: Sequence[Size], kernel_size: Sequence[int], dilation: Sequence[int],
+           padding: Sequence[int],
            stride: Sequence[int]) -> Value:
     """col2im(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor
 
@@ -107,7 +110,8 @@ def col2im(g: Builder, self: Value, output_size: Sequence[Size], kernel_size: Se
     return result if x is self else sizes.squeeze(g, result, [0])
 
 
-def _scattered(g: Builder, x: Value, output: Sequence[Size], kernel: list[int], dilation: list[int], padding: list[int], stride: list[int]) -> Value:
+def _scattered(g: Builder, x: Value, output: Sequence[Size], kernel: list[int], dilation: list[int], padding: list[int],
+               stride: list[int]) -> Value:
     volume = kernel[0] * kernel[1]
     channels = static_int(shape_of(x)[1], "the channels of fold below opset 18") // volume
     counts = [windows.count_of(s + 2 * p, k, st, d) for s, p, k, st, d in zip(output, padding, kernel, stride, dilation, strict=True)]
@@ -117,7 +121,8 @@ def _scattered(g: Builder, x: Value, output: Sequence[Size], kernel: list[int], 
     reach = [(c - 1) * s + (k - 1) * d + 1 for c, s, k, d in zip(counts, stride, kernel, dilation, strict=True)]
     rest = [o + 2 * p - r for o, p, r in zip(output, padding, reach, strict=True)]
     if not is_static(rest):
-        raise errors.UnsupportedError(f"fold to the dynamic size {tuple(map(str, output))} needs opset 18 or higher (opset_version={g.opset} was asked)")
+        raise errors.UnsupportedError(f"fold to the dynamic size {tuple(map(str, output))} needs opset 18 or higher "
+                                      f"(opset_version={g.opset} was asked)")
     whole = g.op("ConvTranspose", images, g.const(weight), strides=stride, dilations=dilation, group=channels, kernel_shape=kernel)
     after = [r - p for r, p in zip(rest, padding, strict=True)]
     return windows.pad(g, whole, [-p for p in padding], after)
@@ -155,7 +160,8 @@ def roi_align(g: Builder, input: Value, rois: Value, spatial_scale: float, poole
     if g.opset >= 22:
         return roi.align(g, input, rois, spatial_scale, height, width, sampling_ratio, aligned)
     boxes, images = roi.boxes_of(g, rois)
-    return g.op("RoiAlign", input, boxes, images, mode="avg", output_height=height, output_width=width, sampling_ratio=max(sampling_ratio, 0),
+    return g.op("RoiAlign", input, boxes, images, mode="avg", output_height=height, output_width=width,
+                sampling_ratio=max(sampling_ratio, 0),
                 spatial_scale=spatial_scale, coordinate_transformation_mode="half_pixel" if aligned else "output_half_pixel")
 
 
@@ -172,7 +178,8 @@ def roi_pool(g: Builder, input: Value, rois: Value, spatial_scale: float, pooled
 
 
 @aten("torchvision::deform_conv2d")
-def deform_conv2d(g: Builder, input: Value, weight: Value, offset: Value, mask: Value, bias: Value, stride_h: int, stride_w: int, pad_h: int,
+def deform_conv2d(g: Builder, input: Value, weight: Value, offset: Value, mask: Value, bias: Value, stride_h: int, stride_w: int,
+                  pad_h: int,
                   pad_w: int, dilation_h: int, dilation_w: int, groups: int, offset_groups: int, use_mask: bool) -> Value:
     """torchvision::deform_conv2d(Tensor input, Tensor weight, Tensor offset, Tensor mask, Tensor bias, SymInt stride_h, SymInt stride_w,
     SymInt pad_h, SymInt pad_w, SymInt dilation_h, SymInt dilation_w, SymInt groups, SymInt offset_groups, bool use_mask) -> Tensor
