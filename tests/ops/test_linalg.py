@@ -57,6 +57,13 @@ CASES = [
     case("solve_unitriangular", lambda a, b: torch.linalg.solve_triangular(a, b, upper=False, unitriangular=True), regular(2), x(2, 3, 2)),
     case("cholesky", torch.linalg.cholesky, positive(2, n=4), others=[(positive(5, n=4),)], dynamic=B, refused={}),
     case("cholesky_upper", lambda t: torch.linalg.cholesky(t, upper=True), positive(n=3), refused={}),
+    *[case(f"empty_{f.__name__}", f, torch.zeros(2, 0, 0), refused={}) for f in (torch.linalg.inv, torch.linalg.cholesky)],
+    case("cholesky_solve", torch.cholesky_solve, x(2, 3, 2), torch.linalg.cholesky(positive(2))),
+    case("cholesky_inverse", lambda t: torch.cholesky_inverse(t, upper=True), torch.linalg.cholesky(positive(2), upper=True)),
+    case("triangular_solve", lambda b, a: torch.triangular_solve(b, a, transpose=True), x(2, 3, 2), regular(2) + 3 * torch.eye(3)),
+    case("tensorinv", lambda t: torch.linalg.tensorinv(t, 1), x(4, 2, 2)),
+    case("tensorsolve", torch.linalg.tensorsolve, x(2, 2, 4), x(2, 2)),
+    case("tensorsolve_dims", lambda a, b: torch.linalg.tensorsolve(a, b, dims=(0,)), x(4, 2, 2), x(2, 2)),
     Case("vander", torch.linalg.vander, (x(2, 3),), [(x(4, 3),)], B),
     Case("vander_n", lambda t: torch.linalg.vander(t, N=5), (x(2, 3),), [(x(4, 2),)], "all"),
 ]

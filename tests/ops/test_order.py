@@ -29,7 +29,8 @@ def with_nan(*sizes: int) -> torch.Tensor:
 
 
 def case(id: str, function: Any, *args: Any, make: Any = x, refused: Any = None, opsets: Any = OPSETS, **kwargs: Any) -> Case:
-    return Case(id, lambda t: function(t, *args, **kwargs), (make(2, 5, 4),), [(make(3, 2, 6),), (make(1, 3, 1),)], "all", opsets, refused or {})
+    return Case(id, lambda t: function(t, *args, **kwargs), (make(2, 5, 4),), [(make(3, 2, 6),), (make(1, 3, 1),)],
+         "all", opsets, refused or {})
 
 
 TEN = {9: "needs opset 1[01]"}
@@ -45,7 +46,11 @@ CASES = [
     Case("median_scalar", torch.median, (x(),)),
     case("nanmedian", torch.nanmedian, make=with_nan, refused=TEN),
     case("nanmedian_dim", torch.nanmedian, 1, make=with_nan, refused=TEN),
-    Case("nanmedian_all_nan", lambda t: torch.nanmedian(t, 1, True)[0], (torch.tensor([[NAN, NAN, NAN], [1.0, NAN, 2.0]]),), opsets=(11, 18)),
+    Case("nanmedian_all_nan", lambda t: torch.nanmedian(t, 1, True)[0], (torch.tensor([[NAN, NAN, NAN], [1.0, NAN, 2.0]]),),
+         opsets=(11, 18)),
+    case("mode", torch.mode, 1, make=lambda *s: torch.randint(0, 3, s), refused=TEN),
+    case("mode_keepdim", torch.mode, keepdim=True, make=lambda *s: torch.randint(0, 3, s).float(), refused=TEN),
+    Case("mode_scalar", torch.mode, (x(),)),
     case("quantile", lambda t: torch.quantile(t, Q, 1), opsets=OPSETS[1:]),
     case("quantile_keepdim", lambda t: torch.quantile(t, Q, 1, True), opsets=OPSETS[1:]),
     case("quantile_all", lambda t: torch.quantile(t, Q), opsets=OPSETS[1:]),

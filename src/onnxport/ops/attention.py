@@ -40,14 +40,15 @@ def attention(g: Builder, query: Value, key: Value, value: Value, mask: Value | 
               grouped: bool) -> tuple[Value, Value]:
     """(the result, the scores before the softmax)."""
     heads = shape_of(query)
-    if grouped and rank_of(query) >= 3 and not dims.equal(heads[-3], shape_of(key)[-3]):
+    grouped = grouped and len(heads) >= 3 and not dims.equal(heads[-3], shape_of(key)[-3])
+    if grouped:
         query, key, value, mask = _grouped(g, query, key, value, mask)
     scores = g.op("MatMul", _scaled(g, query, scale), _transposed(g, key))
     weights, scores = _weights(g, scores, mask, causal)
     if dropout > 0:
         weights = g.op("Dropout", weights, g.const(dropout), g.const(True))
     result = g.op("MatMul", weights, value)
-    if rank_of(result) > len(heads):
+    if grouped:
         result = reshape(g, result, [*heads[:-1], shape_of(result)[-1]])
     return result, scores
 
@@ -55,8 +56,8 @@ def attention(g: Builder, query: Value, key: Value, value: Value, mask: Value | 
 def _scaled(g: Builder, query: Value, scale: float | None) -> Value:
     size = shape_of(query)[-1]
     if scale is not None or isinstance(size, int):
-        factor = g.const(1 / math.sqrt(max(size, 1)) if scale is None else scale, query.dtype)  # type: ignore[type-var]
-        return g.op("Mul", query, factor)  # type: ignore[no-any-return]
+        factor = scale if scale is not None else 1 / math.sqrt(max(size, 1)) if isinstance(size, int) else 1.0
+        return g.op("Mul", query, g.const(factor, query.dtype))  # type: ignore[no-any-return]
     return g.op("Div", query, g.op("Sqrt", g.op("Cast", g.scalar(size), to=query.dtype)))  # type: ignore[no-any-return]
 
 
@@ -70,7 +71,8 @@ def _weights(g: Builder, scores: Value, mask: Value | None, causal: bool) -> tup
     zero, lowest = g.const(0.0, scores.dtype), g.const(float("-inf"), scores.dtype)
     if causal:
         # The first key is open to every query: no row is empty.
-        scores = g.op("Add", scores, causal_mask(g, *shape_of(scores)[-2:], scores.dtype or DataType.FLOAT))
+        rows, columns = shape_of(scores)[-2:]
+        scores = g.op("Add", scores, causal_mask(g, rows, columns, scores.dtype or DataType.FLOAT))
     if mask is None:
         return g.op("Softmax", scores, axis=-1), scores
     if mask.dtype == DataType.BOOL:
@@ -92,7 +94,8 @@ def is_finite(x: Value, depth: int = _DEPTH) -> bool:
         return False
     operands = [v for v in x.node.inputs if v is not None]
     if x.node.op_type in _MOVING:
-        return is_finite(operands[0], depth - 1) and (x.node.op_type not in ("Slice", "Gather", "Transpose", "Reshape") or _all_finite(operands[0]))
+        keeps_rows = x.node.op_type not in ("Slice", "Gather", "Transpose", "Reshape")
+        return is_finite(operands[0], depth - 1) if keeps_rows else _all_finite(operands[0], depth - 1)
     return x.node.op_type in _ARITHMETIC and all(_all_finite(v, depth - 1) for v in operands)
 
 
@@ -126,8 +129,10 @@ def _causal_mask(g: Builder, rows: Size, columns: Size, dtype: DataType) -> Valu
 
 def count_up(g: Builder, size: Size) -> Value:
     """0, 1, ... size - 1 as int64."""
-    if g.opset >= 11 or isinstance(size, int):
-        return g.op("Range", g.const(0), g.scalar(size), g.const(1)) if not isinstance(size, int) else g.const(list(range(size)), DataType.INT64)  # type: ignore[no-any-return]
+    if isinstance(size, int):
+        return g.const(list(range(size)), DataType.INT64)
+    if g.opset >= 11:
+        return g.op("Range", g.const(0), g.scalar(size), g.const(1))  # type: ignore[no-any-return]
     if g.opset < 9:
         raise errors.UnsupportedError(f"counting up to a dynamic size needs opset 9 or higher (opset_version={g.opset} was asked)")
     ones = g.op("ConstantOfShape", g.sizes([size]), value=torch.ones(1, dtype=torch.int64))

@@ -133,9 +133,11 @@ def tensordot(g: Builder, self: Value, other: Value, dims_self: list[int], dims_
 
 def _named(g: Builder, left: Value, right: Value, a: str, b: str) -> Value:
     result = "".join(n for n in a if n not in b) + "".join(n for n in b if n not in a)
-    both = set(a) & set(b)
-    if any(1 in (x := (_sizes(left, a)[n], _sizes(right, b)[n])) and x[0] != x[1] for n in both):
-        raise errors.UnsupportedError("tensordot of a dim that broadcasts")
+    both = [n for n in a if n in b]
+    left_size, right_size = _sizes(left, a), _sizes(right, b)
+    # A dim that is 1 on one side is summed on the other.
+    left = reduce(g, "ReduceSum", left, [a.index(n) for n in both if right_size[n] == 1 != left_size[n]], True)
+    right = reduce(g, "ReduceSum", right, [b.index(n) for n in both if left_size[n] == 1 != right_size[n]], True)
     return contract(g, left, right, (a, b), result)
 
 
@@ -168,7 +170,7 @@ def kron(g: Builder, self: Value, other: Value) -> Value:
     """
     left, right = promoted(g, self, other)
     rank = max(rank_of(left), rank_of(right))
-    a, b = ([1] * (rank - rank_of(v)) + list(shape_of(v)) for v in (left, right))
+    a, b = ([*[1] * (rank - rank_of(v)), *shape_of(v)] for v in (left, right))
     left = reshape(g, left, [s for size in a for s in (size, 1)])
     product = g.op("Mul", left, reshape(g, right, [s for size in b for s in (1, size)]))
     return reshape(g, product, [x * y for x, y in zip(a, b, strict=True)])

@@ -21,7 +21,8 @@ _LARGEST_TRIANGLE = 256  # a matrix product instead of a running sum costs as mu
 def cumsum(g: Builder, self: Value, dim: int, dtype: torch.dtype | None = None) -> Value:
     """cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor
 
-    Integers and bools give int64. ONNX CumSum (from opset 11), before a product with a triangle (of integers: 0 * infinity is not 0) or Scan.
+    Integers and bools give int64. ONNX CumSum (from opset 11), before a product with a triangle (of integers; 0 * infinity is not 0)
+    or Scan.
     """
     x = summable(g, self, dtype)
     if rank_of(x) == 0:
@@ -49,6 +50,9 @@ def _start(g: Builder, x: Value, axis: int, number: Number) -> Value:
 
 
 def _running(g: Builder, name: str, op_type: str, x: Value, axis: int, start: Number) -> Value:
+    if 0 in shape_of(x):
+        return x
+
     def step(states: list[Value], elements: list[Value]) -> tuple[list[Value], list[Value]]:
         total = g.op(op_type, states[0], elements[0])
         return [total], [total]
@@ -78,7 +82,7 @@ def logcumsumexp(g: Builder, self: Value, dim: int) -> Value:
     Each step adds to the greater of total and element what the lesser adds. ONNX Scan.
     """
     x = floating(g, self)
-    if rank_of(x) == 0:
+    if rank_of(x) == 0 or 0 in shape_of(x):
         return x
     axis = axis_of(x, dim)
     lowest = g.const(float("-inf"), x.dtype)
@@ -88,7 +92,8 @@ def logcumsumexp(g: Builder, self: Value, dim: int) -> Value:
         high, low = g.op("Max", a, b), g.op("Min", a, b)
         more = g.op("Add", high, g.op("Log", g.op("Add", g.op("Exp", g.op("Sub", low, high)), g.const(1.0, x.dtype))))
         # Two equal infinities have no difference.
-        total = g.op("Where", g.op("Equal", high, lowest), lowest, g.op("Where", g.op("Equal", high, g.const(float("inf"), x.dtype)), high, more))
+        infinite = g.op("Or", g.op("Equal", high, lowest), g.op("Equal", high, g.const(float("inf"), x.dtype)))
+        total = g.op("Where", infinite, high, more)
         return [total], [total]
 
     return scan(g, "logcumsumexp", [_start(g, x, axis, float("-inf"))], [x], step, axis=axis)[1][0]
@@ -98,6 +103,8 @@ def _running_extreme(g: Builder, name: str, passed: str, x: Value, dim: int) -> 
     """The extreme so far and the last place where it stands, as PyTorch has it; NaN, once met, stays."""
     if rank_of(x) == 0:
         return x, g.const(0)
+    if 0 in shape_of(x):
+        return x, cast(g, x, DataType.INT64)
     axis, bool_ = axis_of(x, dim), x.dtype == DataType.BOOL
     source = cast(g, x, DataType.INT32) if bool_ else x
     first = g.op("Gather", source, g.const(0), axis=axis)
@@ -173,8 +180,9 @@ def _areas(g: Builder, y: Value, x: Value | None, dx: Number, dim: int) -> tuple
 
 @aten("trapezoid", "trapz", "trapezoid.dx", "trapz.dx")
 def trapezoid(g: Builder, y: Value, x: Value | None = None, dx: Number = 1, dim: int = -1) -> Value:
-    """trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor; trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor; trapz likewise
+    """trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor; trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor
 
+    trapz likewise.
     ONNX Slice, Add, Mul, ReduceSum.
     """
     areas, axis = _areas(g, y, x, dx, dim)

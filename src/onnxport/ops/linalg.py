@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import torch
 
@@ -11,6 +11,8 @@ from onnxport.ops.reduction import reduce
 from onnxport.ops.registry import aten
 from onnxport.ops.support import axis_of, cast, rank_of, shape_of
 from onnxport.target.builder import Builder
+from onnxport.target.dims import product
+from onnxport.target.shape_helpers import broadcast
 from onnxport.target.sizes import reshape, unsqueeze
 from onnxport.target.value import DataType, Value
 
@@ -84,8 +86,10 @@ def eliminated(g: Builder, a: Value, right: Value, what: str) -> tuple[Value, Va
     a (..., n, n), right (..., n, k).
     """
     n = _size(a, what)
+    if n == 0:
+        return right, g.op("Expand", g.const(1.0, a.dtype), g.sizes([*shape_of(a)[:-2], 1, 1]))
     if n > _LARGEST:
-        raise errors.UnsupportedError(f"{what} of matrices of {n} rows: ONNX has no operator for it, and more than {_LARGEST} are not written out")
+        raise errors.UnsupportedError(f"{what} of matrices of {n} rows: ONNX has no operator, and more than {_LARGEST} are not written out")
     if g.opset < 11:
         raise errors.UnsupportedError(f"{what} needs opset 11 or higher (opset_version={g.opset} was asked)")
     whole = g.op("Concat", a, right, axis=rank_of(a) - 1)
@@ -149,10 +153,8 @@ def linalg_det(g: Builder, A: Value | None = None, self: Value | None = None) ->
     assert x is not None
     if x.dtype == DataType.FLOAT and g.opset >= 11:
         return g.op("Det", x)  # type: ignore[no-any-return]
-    n = _size(x, "the determinant")
-    if n == 0:
-        return g.op("Expand", g.const(1.0, x.dtype), g.sizes(shape_of(x)[:-2]))  # type: ignore[no-any-return]
-    determinant = eliminated(g, x, _column(g, x, 0), "the determinant")[1]
+    first = _column(g, x, 0) if _size(x, "the determinant") else x
+    determinant = eliminated(g, x, first, "the determinant")[1]
     return g.op("Squeeze", determinant, g.const([rank_of(x) - 2, rank_of(x) - 1]))  # type: ignore[no-any-return]
 
 
@@ -199,17 +201,11 @@ def _same_batch(g: Builder, a: Value, b: Value) -> tuple[Value, Value]:
     """Both with the same leading dims, as Concat wants them."""
     if shape_of(a)[:-2] == shape_of(b)[:-2]:
         return a, b
-    batch = _broadcast([shape_of(a)[:-2], shape_of(b)[:-2]])
-    return tuple(g.op("Expand", v, g.sizes([*batch, *shape_of(v)[-2:]])) for v in (a, b))  # type: ignore[return-value]
-
-
-def _broadcast(shapes: Sequence[tuple[object, ...]]) -> list[object]:
-    from onnxport.target.shape_helpers import broadcast_all
-
-    found = broadcast_all(shapes)  # type: ignore[arg-type]
-    if found is None or None in found:
+    batch = broadcast(shape_of(a)[:-2], shape_of(b)[:-2])
+    if batch is None or None in batch:
         raise errors.UnsupportedError("dims of which only the run knows whether they broadcast")
-    return list(found)
+    a, b = (g.op("Expand", v, g.sizes([*batch, *shape_of(v)[-2:]])) for v in (a, b))  # type: ignore[list-item]
+    return a, b
 
 
 @aten
@@ -232,6 +228,8 @@ def linalg_cholesky(g: Builder, self: Value, upper: bool = False) -> Value:
     Column after column, up to 8 rows. ONNX MatMul, Sqrt, Div, Where.
     """
     n = _size(self, "the Cholesky factor")
+    if n == 0:
+        return self
     if n > _LARGEST:
         raise errors.UnsupportedError(f"the Cholesky factor of matrices of {n} rows: more than {_LARGEST} are not written out")
     if g.opset < 9:
@@ -255,12 +253,62 @@ def linalg_cholesky_ex(g: Builder, self: Value, upper: bool = False, check_error
     return linalg_cholesky(g, self, upper), _no_info(g, self)
 
 
-# ---------------------------------------------------------------------- matrices of powers, statistics
+@aten
+def cholesky_solve(g: Builder, self: Value, input2: Value, upper: bool = False) -> Value:
+    """cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor. The solution for the matrix of which input2 is the factor."""
+    return _solved(g, _of_factor(g, input2, upper), self, True)
+
+
+@aten
+def cholesky_inverse(g: Builder, self: Value, upper: bool = False) -> Value:
+    """cholesky_inverse(Tensor self, bool upper=False) -> Tensor. The inverse of the matrix of which self is the factor."""
+    return inverse(g, _of_factor(g, self, upper))
+
+
+def _of_factor(g: Builder, factor: Value, upper: bool) -> Value:
+    """L L' of the lower triangle, or U' U of the upper one; the other triangle is not read."""
+    n, last = _size(factor, "a Cholesky factor"), rank_of(factor) - 1
+    ones = torch.ones(n, n, dtype=torch.bool)
+    factor = g.op("Where", g.const(ones.triu() if upper else ones.tril()), factor, g.const(0.0, factor.dtype))
+    other = g.op("Transpose", factor, perm=[*range(last - 1), last, last - 1])
+    return g.op("MatMul", other, factor) if upper else g.op("MatMul", factor, other)  # type: ignore[no-any-return]
+
+
+@aten
+def triangular_solve(g: Builder, self: Value, A: Value, upper: bool = True, transpose: bool = False,
+                     unitriangular: bool = False) -> tuple[Value, Value]:
+    """triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False) -> (Tensor, Tensor A)"""
+    a, last = A, rank_of(A) - 1
+    if transpose:
+        a, upper = g.op("Transpose", A, perm=[*range(last - 1), last, last - 1]), not upper
+    return linalg_solve_triangular(g, a, self, upper, True, unitriangular), A
+
+
+@aten
+def linalg_tensorinv(g: Builder, self: Value, ind: int = 2) -> Value:
+    """linalg_tensorinv(Tensor self, int ind=2) -> Tensor. The inverse of the matrix that the first `ind` dims and the others make."""
+    rows, columns = shape_of(self)[:ind], shape_of(self)[ind:]
+    return reshape(g, inverse(g, reshape(g, self, [product(rows), product(columns)])), [*columns, *rows])
+
+
+@aten
+def linalg_tensorsolve(g: Builder, self: Value, other: Value, dims: list[int] | None = None) -> Value:
+    """linalg_tensorsolve(Tensor self, Tensor other, int[]? dims=None) -> Tensor. By elimination, up to 8 unknowns."""
+    if dims is not None:
+        moved = [axis_of(self, d) for d in dims]
+        self = g.op("Transpose", self, perm=[*[a for a in range(rank_of(self)) if a not in moved], *moved])
+    unknown = shape_of(self)[rank_of(other):]
+    count = product(unknown)
+    return reshape(g, _solved(g, reshape(g, self, [count, count]), reshape(g, other, [count]), True), unknown)
+
+
+# ---------------------------------------------------------------------- matrices of powers
 
 
 @aten
 def linalg_vander(g: Builder, x: Value, N: int | None = None) -> Value:
     """linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor. x (..., n) -> (..., n, N) of powers 0 to N - 1. ONNX Pow."""
+    x = reshape(g, x, [1]) if rank_of(x) == 0 else x
     count = shape_of(x)[-1] if N is None else N
     if not isinstance(count, int):
         raise errors.UnsupportedError(f"a Vandermonde matrix with a dynamic number of powers, {count}")

@@ -21,6 +21,8 @@ def vector_norm(g: Builder, x: Value, p: Number, axes: Sequence[int], keepdim: b
     """The p-norm over `axes`, any p. ONNX ReduceL2, ReduceL1, ReduceMax or ReduceMin of Abs, else powers of a sum of powers."""
     if not axes:
         return cast(g, cast(g, x, DataType.BOOL), x.dtype or DataType.FLOAT) if p == 0 else g.op("Abs", x)
+    if count(x, axes) == 0:
+        return reduce(g, "ReduceL1", x, axes, keepdim)
     if p in (1, 2):
         return reduce(g, f"ReduceL{int(p)}", x, axes, keepdim)
     if math.isinf(p):
@@ -42,7 +44,8 @@ def _norm(g: Builder, x: Value, p: Number, dim: Axes, keepdim: bool, dtype: torc
 
 
 @aten
-def linalg_vector_norm(g: Builder, self: Value, ord: Number = 2, dim: Axes = None, keepdim: bool = False, dtype: torch.dtype | None = None) -> Value:
+def linalg_vector_norm(g: Builder, self: Value, ord: Number = 2, dim: Axes = None, keepdim: bool = False,
+                       dtype: torch.dtype | None = None) -> Value:
     """linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor"""
     return _norm(g, self, ord, dim, keepdim, dtype)
 
@@ -101,16 +104,6 @@ def linalg_norm(g: Builder, self: Value, ord: Number | str | None = None, dim: A
 def dist(g: Builder, self: Value, other: Value, p: Number = 2) -> Value:
     """dist(Tensor self, Tensor other, Scalar p=2) -> Tensor. The p-norm of the difference."""
     return _norm(g, g.op("Sub", *promoted(g, self, other)), p, None, False, None)
-
-
-@aten
-def pairwise_distance(g: Builder, x1: Value, x2: Value, p: Number = 2, eps: float = 1e-6, keepdim: bool = False) -> Value:
-    """pairwise_distance(Tensor x1, Tensor x2, float p=2, float eps=1e-06, bool keepdim=False) -> Tensor
-
-    The p-norm of x1 - x2 + eps over the last dim. ONNX Sub, Add and the norm's.
-    """
-    difference = g.op("Sub", *promoted(g, x1, x2))
-    return _norm(g, g.op("Add", difference, g.const(eps, difference.dtype)), p, -1, keepdim, None)
 
 
 @aten

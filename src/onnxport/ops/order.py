@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from onnxport import errors
+from onnxport.ops.loops import scan
 from onnxport.ops.reduction import size_as
 from onnxport.ops.registry import aten
 from onnxport.ops.support import axis_of, cast, rank_of, shape_of
@@ -78,11 +79,40 @@ def _nanmedian(g: Builder, x: Value, axis: int, keepdim: bool) -> tuple[Value, V
     return value, index
 
 
+@aten
+def mode(g: Builder, self: Value, dim: int = -1, keepdim: bool = False) -> tuple[Value, Value]:
+    """mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)
+
+    The most frequent element of each row, the least of several, and the last place where it stands. ONNX TopK, Scan over the sorted.
+    """
+    if rank_of(self) == 0:
+        return self, g.const(0)
+    axis = axis_of(self, dim)
+    x = cast(g, self, DataType.INT32) if self.dtype == DataType.BOOL else self
+    values, indices = _smallest(g, x, shape_of(x)[axis], axis)
+    first, place = (g.op("Gather", v, g.const(0), axis=axis) for v in (values, indices))
+    none = g.op("Expand", g.const(0), g.sizes(shape_of(first)))
+
+    def step(states: list[Value], elements: list[Value]) -> tuple[list[Value], list[Value]]:
+        before, run, most, best, best_place = states
+        now, now_place = elements
+        run = g.op("Add", g.op("Where", g.op("Equal", now, before), run, none), g.const(1))
+        more = g.op("Greater", run, most)
+        best, best_place = g.op("Where", more, now, best), g.op("Where", more, now_place, best_place)
+        return [now, run, g.op("Where", more, run, most), best, best_place], []
+
+    *_, value, index = scan(g, "mode", [first, none, none, first, place], [values, indices], step, axis=axis)[0]
+    if keepdim:
+        value, index = unsqueeze(g, value, [axis]), unsqueeze(g, index, [axis])
+    return cast(g, value, self.dtype or DataType.FLOAT), index
+
+
 # ---------------------------------------------------------------------- quantiles
 
 
 @aten("quantile", "quantile.scalar")
-def quantile(g: Builder, self: Value, q: Value | float, dim: int | None = None, keepdim: bool = False, interpolation: str = "linear") -> Value:
+def quantile(g: Builder, self: Value, q: Value | float, dim: int | None = None, keepdim: bool = False,
+             interpolation: str = "linear") -> Value:
     """quantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor
     quantile.scalar(Tensor self, float q, ...) -> Tensor
 
@@ -92,7 +122,8 @@ def quantile(g: Builder, self: Value, q: Value | float, dim: int | None = None, 
 
 
 @aten("nanquantile", "nanquantile.scalar")
-def nanquantile(g: Builder, self: Value, q: Value | float, dim: int | None = None, keepdim: bool = False, interpolation: str = "linear") -> Value:
+def nanquantile(g: Builder, self: Value, q: Value | float, dim: int | None = None, keepdim: bool = False,
+                interpolation: str = "linear") -> Value:
     """nanquantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor and .scalar
 
     As quantile, NaN left out.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -82,11 +83,12 @@ def _layer(g: Builder, net: Net, x: Value, params: Sequence[Sequence[Value]], st
     kind = net.kind
     hidden = shape_of(params[0][1])[1]
     if len(params[0]) > 2 + 2 * net.biases or x.dtype == DataType.DOUBLE:
-        return stepwise.layer(g, kind.op_type if kind.op_type in stepwise.CELLS else kind.activation or "Tanh", net.biases, x, params, states, lengths)
+        cell = kind.op_type if kind.op_type in stepwise.CELLS else kind.activation or "Tanh"
+        return stepwise.layer(g, cell, net.biases, x, params, states, lengths)
     w = _stacked(g, [p[0] for p in params], kind, [hidden])
     r = _stacked(g, [p[1] for p in params], kind, [hidden])
     b = _stacked(g, [v for p in params for v in p[2:4]], kind, [hidden]) if net.biases else None
-    attrs = {"hidden_size": hidden, "direction": "bidirectional" if net.bidirectional else None,
+    attrs: dict[str, Any] = {"hidden_size": hidden, "direction": "bidirectional" if net.bidirectional else None,
              "linear_before_reset": 1 if kind is GRU else None,
              "activations": [kind.activation] * net.directions if kind.activation else None}
     return g.op(kind.op_type, x, w, r, b, lengths, *states, outputs=3 if kind is LSTM else 2, **attrs)  # type: ignore[no-any-return]
@@ -175,7 +177,8 @@ def lstm_packed(g: Builder, data: Value, batch_sizes: Value, hx: list[Value], pa
     return _packed(g, net, data, batch_sizes, hx, params)
 
 
-def _cell(g: Builder, kind: Kind, x: Value, hx: Sequence[Value], w_ih: Value, w_hh: Value, b_ih: Value | None, b_hh: Value | None) -> list[Value]:
+def _cell(g: Builder, kind: Kind, x: Value, hx: Sequence[Value], w_ih: Value, w_hh: Value, b_ih: Value | None,
+          b_hh: Value | None) -> list[Value]:
     """One step on x (B, in) or (in,): the new states."""
     biases = [b for b in (b_ih, b_hh) if b is not None]
     net = Net(kind, 1, bool(biases), False, 0.0)

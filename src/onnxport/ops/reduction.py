@@ -67,6 +67,14 @@ def sum_(g: Builder, self: Value, dim: Axes = None, keepdim: bool = False, dtype
 
 
 @aten
+def sum_to_size(g: Builder, self: Value, size: Sequence[Size]) -> Value:
+    """sum_to_size(Tensor self, SymInt[] size) -> Tensor. The sum over what broadcasting `size` repeats. ONNX ReduceSum."""
+    extra, shape = rank_of(self) - len(size), shape_of(self)
+    x = reduce(g, "ReduceSum", self, list(range(extra)), False) if extra else self
+    return reduce(g, "ReduceSum", x, [i for i, s in enumerate(size) if s == 1 and shape[i + extra] != 1], True)
+
+
+@aten
 def nansum(g: Builder, self: Value, dim: Axes = None, keepdim: bool = False, dtype: torch.dtype | None = None) -> Value:
     """nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor. ONNX IsNaN, Where, ReduceSum."""
     return sum_(g, without_nan(g, self), dim, keepdim, dtype)
@@ -86,7 +94,11 @@ def mean(g: Builder, self: Value, dim: Axes = None, keepdim: bool = False, dtype
 
     The mean of nothing is NaN. ONNX ReduceMean.
     """
-    x, axes = summable(g, self, dtype), axes_of(self, dim)
+    return average(g, summable(g, self, dtype), axes_of(self, dim), keepdim)
+
+
+def average(g: Builder, x: Value, axes: Sequence[int], keepdim: bool) -> Value:
+    """The mean, where ONNX Runtime gives 0 for no elements."""
     result = reduce(g, "ReduceMean", x, axes, keepdim)
     return result if count(x, axes) != 0 else g.op("Div", result, g.const(0.0, x.dtype))  # type: ignore[no-any-return]
 
@@ -311,7 +323,7 @@ def moments(g: Builder, x: Value, dim: Axes, correction: Number, keepdim: bool, 
     """(variance or its square root, mean with its dims kept), in float32 for halves."""
     x, axes = wide(g, x), axes_of(x, dim)
     n = count(x, axes)
-    middle = reduce(g, "ReduceMean", x, axes, True)
+    middle = average(g, x, axes, True)
     apart = g.op("Sub", x, middle)
     if not axes:  # one number is 0 away from its mean
         return g.op("Div", apart, _degrees(g, 1, correction, x.dtype)), middle

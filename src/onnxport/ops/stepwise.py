@@ -57,8 +57,8 @@ def layer(g: Builder, cell: str, biases: bool, x: Value, params: Sequence[Sequen
     return tuple([g.op("Concat", *[unsqueeze(g, r[i], [axis]) for r in results], axis=axis) for i, axis in enumerate(axes)])
 
 
-def _direction(g: Builder, cell: str, biases: bool, x: Value, weights: Sequence[Value], states: Sequence[Value | None], running: Value | None, *,
-               reverse: bool) -> list[Value]:
+def _direction(g: Builder, cell: str, biases: bool, x: Value, weights: Sequence[Value], states: Sequence[Value | None],
+               running: Value | None, *, reverse: bool) -> list[Value]:
     """Outputs (T, B, hidden) and last states of one direction."""
     recurrent = g.op("Transpose", weights[1], perm=[1, 0])
     project = g.op("Transpose", weights[-1], perm=[1, 0]) if len(weights) in (3, 5) else None
@@ -83,5 +83,6 @@ def _direction(g: Builder, cell: str, biases: bool, x: Value, weights: Sequence[
         kept = [g.op("Where", at, new, old) for new, old in zip(after, before, strict=True)]
         return kept, [g.op("Where", at, after[0], nothing)]
 
-    last, outputs = scan(g, "a recurrent net that ONNX does not know", start, [entered] if running is None else [entered, running], step, reverse=reverse)
+    inputs = [entered] if running is None else [entered, running]
+    last, outputs = scan(g, "a recurrent net that ONNX does not know", start, inputs, step, reverse=reverse)
     return [*outputs, *last]
