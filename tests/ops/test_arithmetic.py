@@ -140,6 +140,8 @@ CASES = [
     Case("float_power", lambda a, b: (torch.float_power(a, 2), torch.float_power(a, b), torch.float_power(2, b)), (F.abs(), N), [], "all"),
     Case("square", lambda a, b: (a.square(), b.square()), (F, N), [], "all"),
     Case("ldexp", torch.ldexp, (F, N), [], "all"),
+    Case("ldexp_half", torch.ldexp, (H, N), [], "all"),
+    Case("ldexp_ints", torch.ldexp, (N, J), [], "all"),
     Case("reciprocal", lambda a, b: (a.reciprocal(), b.reciprocal()), (F, N.abs() + 1), [], "all"),
     Case(
         "neg_abs_sign",

@@ -279,7 +279,8 @@ def square(g: Builder, self: Value) -> Value:
 @aten
 def ldexp(g: Builder, self: Value, other: Value) -> Value:
     """ldexp(Tensor self, Tensor other) -> Tensor; self * 2 ** other. ONNX Pow, Mul."""
-    return mul(g, self, pow(g, 2.0, other))
+    a, b = promoted(g, self, other, floating=True)
+    return g.op("Mul", a, g.op("Pow", tensor(g, 2.0, a.dtype), b))
 
 
 @aten

@@ -209,13 +209,24 @@ def sinc(g: Builder, self: Value) -> Value:
 
 @aten
 def hypot(g: Builder, self: Value, other: Value) -> Value:
-    """hypot(Tensor self, Tensor other) -> Tensor; infinite where one is, whatever the other. ONNX Mul, Add, Sqrt; in float64, whose squares
-    do not overflow."""
+    """hypot(Tensor self, Tensor other) -> Tensor; infinite where one is, whatever the other. ONNX Mul, Add, Sqrt, IsInf, Where.
+
+    Squares must not overflow: of float32 they are taken in float64, of float64 relative to the greater side.
+    """
     a, b = promoted(g, self, other)
-    wide = DataType.DOUBLE if a.dtype == DataType.FLOAT else a.dtype
-    x, y = tensor(g, a, wide), tensor(g, b, wide)
-    length = tensor(g, g.op("Sqrt", g.op("Add", g.op("Mul", x, x), g.op("Mul", y, y))), a.dtype)
+    if a.dtype == DataType.DOUBLE:
+        length = _long_side(g, g.op("Abs", a), g.op("Abs", b))
+    else:
+        wide = DataType.DOUBLE if a.dtype == DataType.FLOAT else DataType.FLOAT
+        x, y = tensor(g, a, wide), tensor(g, b, wide)
+        length = tensor(g, g.op("Sqrt", g.op("Add", g.op("Mul", x, x), g.op("Mul", y, y))), a.dtype)
     return g.op("Where", g.op("Or", g.op("IsInf", a), g.op("IsInf", b)), tensor(g, math.inf, a.dtype), length)
+
+
+def _long_side(g: Builder, a: Value, b: Value) -> Value:
+    one, longer = tensor(g, 1.0, a.dtype), g.op("Max", a, b)
+    ratio = g.op("Div", g.op("Min", a, b), g.op("Where", g.op("Equal", longer, tensor(g, 0.0, a.dtype)), one, longer))
+    return g.op("Mul", longer, g.op("Sqrt", g.op("Add", g.op("Mul", ratio, ratio), one)))
 
 
 @aten("xlogy", "special_xlogy")
