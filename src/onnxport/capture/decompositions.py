@@ -75,6 +75,7 @@ class _Run:
         self.op, self.function = op, function
         self.mode = torch_private.symbolic_mode()
         self.known: dict[Size, Any] = {}
+        self.names: dict[str, int] = {}  # as they are before anything is decided over them
         self.given: list[Any] = []
         self.kinds: list[Tensor | Size] = []
 
@@ -84,7 +85,8 @@ class _Run:
 
         def call(*given: Any) -> Any:
             found = {name: _filled(arg, given) for name, arg in prepared.items()}
-            return self.function(found)
+            result = self.function(found)
+            return list(result) if isinstance(result, tuple) else result
 
         try:
             module = torch_private.traced(call, self.given, self.mode)
@@ -114,7 +116,8 @@ class _Run:
     def size(self, size: Size) -> Any:
         """The symbolic number of a dynamic size."""
         if size not in self.known:
-            self.known[size] = torch_private.symbolic_size(self.mode, f"size{size.number}", size.seen)
+            found = self.known[size] = torch_private.symbolic_size(self.mode, f"size{size.number}", size.seen)
+            self.names[str(found.node.expr)] = size.number
         return self.known[size]
 
     def read(self, module: torch.fx.GraphModule) -> Decomposed:
@@ -133,10 +136,9 @@ class _Run:
         block.inputs = [*tensors, *(value for _, value in sizes)]
         graph = Graph(block, tensors, [str(i) for i in range(len(tensors))], {}, {}, list(block.outputs), [])
         functionalise(graph)
-        names = {str(symbol.node.expr): size.number for size, symbol in self.known.items()}
         output = next(node for node in module.graph.nodes if node.op == "output").args[0]
         results = graph.outputs if isinstance(output, (list, tuple)) else graph.outputs[0]
-        return Decomposed(block, tensors, sizes, results, torch_private.guards_of(self.mode), names)
+        return Decomposed(block, tensors, sizes, results, torch_private.guards_of(self.mode), self.names)
 
 
 @dataclass(frozen=True)
@@ -174,7 +176,17 @@ def _function(overload: Any) -> Any:
     defaults = {a.name: a.default_value for a in schema.arguments if a.has_default_value()}
 
     def call(args: dict[str, Any]) -> Any:
-        further = {n: args[n] for n in named if n in args and not (n in defaults and args[n] is None)}
-        return rule(*[args[n] for n in positional], **further)
+        ordered = [args[n] for n in positional]
+        while ordered and _is_default(positional[len(ordered) - 1], ordered[-1], defaults):
+            ordered.pop()  # not every decomposition takes all that the operator takes
+        further = {n: args[n] for n in named if n in args and not _is_default(n, args[n], defaults)}
+        return rule(*ordered, **further)
 
     return call
+
+
+def _is_default(name: str, arg: Any, defaults: dict[str, Any]) -> bool:
+    if name not in defaults:
+        return False
+    default = defaults[name]
+    return arg is None if default is None else type(arg) is type(default) and not isinstance(arg, torch.Tensor) and bool(arg == default)

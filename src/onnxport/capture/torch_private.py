@@ -183,9 +183,11 @@ def decomposition(overload: Any) -> Callable[..., Any] | None:
     found = torch._decomp.decomposition_table.get(overload)
     if found is not None:
         return found
-    if overload._can_decompose():
-        return overload.decompose  # type: ignore[no-any-return]
-    return None
+    try:
+        composite = overload._can_decompose()
+    except RuntimeError:  # an operator of TorchScript that the dispatcher does not know
+        return None
+    return overload.decompose if composite else None
 
 
 def symbolic_mode() -> Any:
