@@ -38,7 +38,7 @@ LAYERS: dict[str, set[str]] = {
     "runtime": {"save", "target"},
     "pretty": set(),
     "program": {"runtime", "save", "structure", "verify"},
-    "verify": {"calls", "modes", "options", "program", "runtime", "structure"},
+    "verify": {"calls", "modes", "options", "program", "runtime", "structure", "target"},
 }
 ABOVE = {"pipeline", "__init__"}  # see all of the above
 BESIDE = {"cli", "inputs", "compat", "__main__"}  # see everything; nothing but `__init__` sees them

@@ -9,10 +9,12 @@ import onnx_ir as ir
 import pytest
 import torch
 
+import onnxport
 from onnxport import errors, save
+from onnxport.lower.guards import Guard
 from onnxport.program import ONNXProgram
 from onnxport.runtime import RunError
-from onnxport.verify import Report, verify
+from onnxport.verify import Report, _holds, verify
 from tests import handmade
 
 MATRIX = torch.randn(4, 3, generator=torch.Generator().manual_seed(0))
@@ -106,15 +108,29 @@ def test_guard_excludes_what_the_file_does_not_promise():
     def two_or_more(x: torch.Tensor) -> torch.Tensor:
         return x.relu() if x.shape[0] > 2 else -x
 
-    class Guard:
-        def holds(self, sizes: dict[str, int]) -> bool:
-            return sizes["N"] > 2
+    report = program(module(two_or_more), torch.rand(5), graph=unary("Relu"), guards=[Guard("N > 2", "net.py:3")]).verify()
+    assert report.skipped == (("N=1", "outside the guard N > 2 (net.py:3)"),)
 
-        def __str__(self) -> str:
-            return "N > 2"
 
-    report = program(module(two_or_more), torch.rand(5), graph=unary("Relu"), guards=[Guard()]).verify()
-    assert report.skipped == (("N=1", "outside the guard N > 2"),)
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("N > 2", False), ("N >= 2", True), ("N*T == 10", True), ("max(N, T) // 2 != 2", False), ("N + M > 1", None), ("my-axis > 1", None),
+        ("something else", None), ("T % 2 == 1", True),
+    ],
+)
+def test_conditions(condition: str, expected: bool | None):
+    assert _holds(condition, {"N": 2, "T": 5}) is expected
+
+
+def test_guard_of_an_export():
+    def two_or_more(x: torch.Tensor) -> torch.Tensor:
+        return x.relu() if x.shape[0] > 2 else -x
+
+    with pytest.warns(errors.GuardWarning, match="N > 2"):
+        made = onnxport.export(module(two_or_more), (torch.randn(5),), input_names=["x"], dynamic_axes={"x": {0: "N"}})
+    report = made.verify()
+    assert [label for label, _ in report.skipped] == ["N=1"]
 
 
 def test_sizes_that_the_model_refuses_are_named():

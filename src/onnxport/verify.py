@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ import torch
 from onnxport import calls, errors, runtime, structure
 from onnxport.modes import select_model_mode_for_export
 from onnxport.options import TrainingMode
+from onnxport.target import dims
 
 if TYPE_CHECKING:
     from onnxport.program import ONNXProgram
@@ -123,8 +125,7 @@ class _Check:
     def attempt(self, label: str, make: Callable[[], list[torch.Tensor]], sizes: Mapping[str, int]) -> None:
         """One run with other arguments; one that the model refuses, or a guard excludes, is skipped."""
         for guard in self.guards:
-            holds = getattr(guard, "holds", None)
-            if holds is not None and holds(sizes) is False:
+            if _holds(str(guard.condition), sizes) is False:
                 self.skipped.append((label, f"outside the guard {guard}"))
                 return
         tensors = make()
@@ -210,8 +211,7 @@ def _axes(names: Sequence[str], tensors: Sequence[torch.Tensor], session: runtim
     found: dict[str, list[Axis]] = {}
     for name, tensor in zip(names, tensors):
         if given is None:
-            dims = session.shapes[name]
-            labels = {axis: dim for axis, dim in enumerate(dims) if isinstance(dim, str) and dim}
+            labels = {axis: dim for axis, dim in enumerate(session.shapes[name]) if isinstance(dim, str) and dim}
         else:
             labels = {axis % max(tensor.dim(), 1): label for axis, label in given.get(name, {}).items()}
         for axis, label in labels.items():
@@ -248,6 +248,21 @@ def _prime_above(size: int) -> int:
     while candidate < 2 or any(candidate % d == 0 for d in range(2, math.isqrt(candidate) + 1)):
         candidate += 1
     return candidate
+
+
+_CONDITION = re.compile(r"(.+?) (==|!=|<=|>=|<|>) (.+)")
+
+
+def _holds(condition: str, sizes: Mapping[str, int]) -> bool | None:
+    """Whether a guard's condition is true of these sizes; None where they do not tell."""
+    parts = _CONDITION.fullmatch(condition)
+    if parts is None:
+        return None
+    try:
+        left, right = (dims.evaluate(dims.parse(side), sizes) for side in (parts[1], parts[3]))
+    except (SyntaxError, ValueError):  # a label that is no name, say
+        return None
+    return None if left is None or right is None else dims.compare(parts[2], left, right)
 
 
 def _fresh(names: Sequence[str], tensors: Sequence[torch.Tensor], sizes: Mapping[Axis, int], seed: int) -> list[torch.Tensor]:
