@@ -42,16 +42,26 @@ class Weight(ir.TensorProtocol):
     They raise `SaveError` where the tensor has no data of this shape (meta device, a size that does not match).
     """
 
-    __slots__ = ("_shape", "constant", "dims", "doc_string", "dtype", "meta", "metadata_props", "name", "nbytes", "size")
+    __slots__ = ("_nbytes", "_shape", "_size", "constant", "dims", "doc_string", "dtype", "meta", "metadata_props", "name")
 
     def __init__(self, constant: Constant, dtype: DataType, shape: tuple[int, ...], name: str | None = None):
         self.constant, self.dtype, self.dims, self.name = constant, dtype, shape, name
-        self.size = math.prod(shape)
-        self.nbytes = self.size * dtype.bitwidth // 8
+        self._size = math.prod(shape)
+        self._nbytes = self._size * dtype.bitwidth // 8
         self.doc_string: str | None = None
         self.metadata_props: dict[str, str] = {}
         self.meta: dict[str, Any] = {}
         self._shape: ir.Shape | None = None
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return self._size
+
+    @property
+    def nbytes(self) -> int:
+        """The number of raw bytes."""
+        return self._nbytes
 
     @property
     def shape(self) -> ir.Shape:
