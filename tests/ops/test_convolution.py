@@ -48,6 +48,8 @@ CASES = [
          IMAGES, HW, EXTRA),
     Case("transposed_1d_3d", lambda x, y: (F.conv_transpose1d(x, TURNED_LINE), F.conv_transpose3d(y, TURNED_VOLUME, stride=2)),
          (r(2, 4, 9), r(2, 4, 3, 5, 4))),
+    Case("transposed_much_added", lambda x: (F.conv_transpose2d(x, TURNED, BIAS, 2, 1, (3, 2), dilation=4),
+                                             F.conv_transpose2d(x, TURNED, BIAS, 1, 3, 2, dilation=3)), (r(2, 4, 9, 8),), IMAGES, HW),
     Case("transposed_unbatched", nn.ConvTranspose2d(4, 6, 3), (r(4, 9, 8),), [(r(4, 6, 11),)], {0: {1: "h", 2: "w"}}),
     Case("transposed_size", lambda x: F.conv_transpose2d(x, TURNED, stride=2), (r(2, 4, 9, 8),), IMAGES, HW),
     Case("transposed_double", lambda x: F.conv_transpose2d(x, TURNED_GROUPS.double(), BIAS.double(), (2, 3), (1, 2), (1, 2), 2, (1, 3)),

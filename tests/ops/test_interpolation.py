@@ -89,6 +89,8 @@ CASES = [
     Case("aa_static", lambda x: (F.interpolate(x, (4, 30), mode="bilinear", antialias=True),
                                  F.interpolate(x, (4, 30), mode="bicubic", antialias=True)),
          (r(2, 3, 19, 18),), opsets=EXTRA),
+    Case("scale_that_is_no_ratio", lambda x: torch.ops.aten.upsample_bilinear2d(x, [3, 5], False, 0.6, 4.2), (r(2, 3, 9, 8),), IMAGES, HW),
+    Case("nearest_scale_that_is_no_ratio", lambda x: torch.ops.aten.upsample_nearest2d(x, [3, 5], 0.6, 2.0), (r(2, 3, 9, 8),), IMAGES, HW),
     Case("area", by(size=(4, 3), mode="area"), (r(2, 3, 9, 8),), IMAGES, HW, OPSETS),
     Case("same", by(size=(9, 8), mode="bilinear"), (r(2, 3, 9, 8),)),
 ]

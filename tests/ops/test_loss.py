@@ -80,6 +80,9 @@ CASES = [
          (r(3, 5), k(5, 3)), [(r(7, 5), k(5, 7))], N),
     Case("cosine", lambda a, b: F.cosine_similarity(a, b, dim=-1), PAIR, PAIRS, "all", EXTRA),
     Case("cosine_0", lambda a, b: F.cosine_similarity(a, b, dim=0, eps=0.5), (r(3, 4), r(4))),
+    Case("cosine_scalars", lambda a, b: F.cosine_similarity(a, b, dim=0), (r(), r(seed=1))),
+    Case("integers", lambda a, b: (F.pairwise_distance(a, b), F.cosine_embedding_loss(a, b, a[:, 0] * 0 + 1), F.poisson_nll_loss(a, b),
+                                   F.margin_ranking_loss(a, b, b, margin=0.5)), (k(5, 3, 4), k(7, 3, 4))),
     Case("cosine_repeated", lambda a, b: F.cosine_similarity(a, b, dim=1), (r(3, 4), r(3, 1))),
     Case("cosine_double", lambda a, b: F.cosine_similarity(a, b), (r(3, 4, dtype=torch.float64), r(3, 4, seed=1))),
     *(Case(f"distance_{p}", lambda a, b, p=p: F.pairwise_distance(a, b, p=p, keepdim=p == 1.0), PAIR, PAIRS, "all")

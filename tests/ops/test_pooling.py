@@ -60,6 +60,7 @@ CASES = [
     *(Case(f"avg_double_{ceil}_{counted}", lambda x, ceil=ceil, counted=counted: F.avg_pool2d(x, 3, 2, 1, ceil, counted), (DOUBLE,),
            [(r(1, 3, 6, 7, dtype=torch.float64),)], HW, rtol=1e-10, atol=1e-10) for ceil in (False, True) for counted in (False, True)),
     Case("avg_double_divisor", lambda x: F.avg_pool2d(x, 3, 2, 1, True, True, 5), (DOUBLE,), rtol=1e-10, atol=1e-10),
+    Case("avg_int", lambda x: (F.avg_pool2d(x, 3, 2, 1), F.avg_pool2d(x, 2, 2, 1, True, False)), (r(2, 3, 9, 8, dtype=torch.int64),)),
     Case("avg_half", lambda x: F.avg_pool2d(x, 3, 2, 1), (r(2, 3, 9, 8, dtype=torch.float16),)),
     Case("lp", lambda x: (F.lp_pool2d(x, 2, 3, 2), F.lp_pool1d(x[0], 1, 2)), (r(2, 3, 9, 8).abs(),), [(r(1, 3, 18, 7).abs(),)], HW),
     Case("adaptive_1", lambda x: (F.adaptive_avg_pool2d(x, 1), F.adaptive_max_pool2d(x, 1)), (r(2, 3, 9, 8),), IMAGES, "all"),

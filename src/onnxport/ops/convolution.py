@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from onnxport import errors
 from onnxport.ops import windows
@@ -71,12 +72,24 @@ def transposed_convolution(g: Builder, input: Value, weight: Value, bias: Value 
     count = rank_of(weight) - 2
     x = _batched(g, input, weight)
     if x.dtype in _NARROW:
-        result = g.op("ConvTranspose", x, weight, bias, strides=pair(stride, count), pads=pair(padding, count) * 2, group=groups,
-                      output_padding=pair(output_padding, count), dilations=pair(dilation, count), kernel_shape=_kernel(weight))
+        result = _conv_transpose(g, x, weight, bias, pair(padding, count), pair(output_padding, count), strides=pair(stride, count),
+                                 dilations=pair(dilation, count), group=groups, kernel_shape=_kernel(weight))
     else:
         result = _transposed_by_columns(g, x, weight, bias, pair(stride, count), pair(padding, count), pair(output_padding, count), groups,
                                         pair(dilation, count))
     return result if x is input else sizes.squeeze(g, result, [0])
+
+
+def _conv_transpose(g: Builder, x: Value, weight: Value, bias: Value | None, padding: list[int], output_padding: list[int],
+                    **attrs: Any) -> Value:
+    """ONNX Runtime takes no `output_padding` that is as large as the stride: what that adds is padding less, and zeros where there is none."""
+    if all(o < s for o, s in zip(output_padding, attrs["strides"], strict=True)):
+        return g.op("ConvTranspose", x, weight, bias, pads=padding * 2, output_padding=output_padding, **attrs)
+    behind = [max(p - o, 0) for p, o in zip(padding, output_padding, strict=True)]
+    zeros = [max(o - p, 0) for p, o in zip(padding, output_padding, strict=True)]
+    made = g.op("ConvTranspose", x, weight, pads=padding + behind, **attrs)
+    result = windows.pad(g, made, [0] * len(zeros), zeros)
+    return result if bias is None else g.op("Add", result, sizes.reshape(g, bias, [-1, *[1] * len(zeros)]))
 
 
 def _conv(g: Builder, input: Value, weight: Value, bias: Value | None, stride: Sequence[int], pads: list[int], dilation: Sequence[int],

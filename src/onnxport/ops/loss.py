@@ -6,7 +6,6 @@ import math
 
 import torch
 
-from onnxport import errors
 from onnxport.ops import windows
 from onnxport.ops.registry import aten
 from onnxport.ops.support import Number, cast, promoted, rank_of, shape_of
@@ -152,7 +151,7 @@ def kl_div(g: Builder, self: Value, target: Value, reduction: int = 1, log_targe
 @aten
 def poisson_nll_loss(g: Builder, input: Value, target: Value, log_input: bool, full: bool, eps: float, reduction: int) -> Value:
     """poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) -> Tensor"""
-    x, t = promoted(g, input, target)
+    x, t = promoted(g, input, target, floating=True)
     if log_input:
         loss = g.op("Sub", g.op("Exp", x), g.op("Mul", t, x))
     else:
@@ -268,6 +267,8 @@ def multi_margin_loss(g: Builder, self: Value, target: Value, p: Number = 1, mar
 
     self (N, C) or (C,), target (N,) or (). Sum over the other classes j of max(0, margin - x[y] + x[j])^p, / C.
     """
+    if rank_of(self) == 0:
+        self = sizes.reshape(g, self, [1])
     axis = _class_axis(self)
     if rank_of(target) == rank_of(self):  # (C,) and (1,)
         target = sizes.reshape(g, target, [])
@@ -290,7 +291,7 @@ def cosine_similarity(g: Builder, x1: Value, x2: Value, dim: int = 1, eps: float
     a, b = promoted(g, x1, x2)
     rank = max(rank_of(a), rank_of(b))
     if rank == 0:
-        raise errors.UnsupportedError("cosine_similarity of scalars")
+        return sizes.reshape(g, cosine_similarity(g, sizes.reshape(g, a, [1]), sizes.reshape(g, b, [1]), 0, eps), [])
     axis = dim % rank - rank
     sides = [sizes.reshape(g, v, [*[1] * (rank - rank_of(v)), *shape_of(v)]) for v in (a, b)]
     a_size, b_size = (shape_of(v)[axis] for v in sides)
@@ -304,7 +305,7 @@ def cosine_similarity(g: Builder, x1: Value, x2: Value, dim: int = 1, eps: float
 @aten
 def pairwise_distance(g: Builder, x1: Value, x2: Value, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Value:
     """pairwise_distance(Tensor x1, Tensor x2, float p=2., float eps=1e-06, bool keepdim=False) -> Tensor. The p-norm of x1 - x2 + eps."""
-    difference = g.op("Sub", *promoted(g, x1, x2))
+    difference = g.op("Sub", *promoted(g, x1, x2, floating=True))
     return norm(g, g.op("Add", difference, number(g, eps, difference)), float(p), -1, keepdim)
 
 
@@ -314,7 +315,7 @@ def cosine_embedding_loss(g: Builder, input1: Value, input2: Value, target: Valu
 
     1 - cos where the target is 1, max(0, cos - margin) where it is -1.
     """
-    a, b = promoted(g, input1, input2)
+    a, b = promoted(g, input1, input2, floating=True)
     tiny = number(g, 1e-12, a)
     one = number(g, 1, a)
     squares = [g.op("Add", summed(g, g.op("Mul", v, v), -1), tiny) for v in (a, b)]
@@ -336,6 +337,7 @@ def hinge_embedding_loss(g: Builder, self: Value, target: Value, margin: float =
 
     x where the target is 1, max(0, margin - x) where it is -1, both elsewhere.
     """
+    (self,) = promoted(g, self, floating=True)
     zero = number(g, 0, self)
     far = positive(g, g.op("Sub", number(g, margin, self), self))
     first = g.op("Where", g.op("Equal", target, number(g, 1, target)), zero, far)
@@ -349,7 +351,7 @@ def margin_ranking_loss(g: Builder, input1: Value, input2: Value, target: Value,
 
     max(0, margin - t (x1 - x2)).
     """
-    a, b, t = promoted(g, input1, input2, target)
+    a, b, t = promoted(g, input1, input2, target, floating=True)
     scaled = g.op("Mul", t, g.op("Sub", b, a))
     return reduced(g, positive(g, g.op("Add", scaled, number(g, margin, scaled))), reduction)
 

@@ -170,9 +170,7 @@ def avg_pool(g: Builder, self: Value, kernel_size: Ints, stride: Ints = (), padd
     """
     window = Window(self, kernel_size, stride, padding, 1, ceil_mode)
     x = window.batched(g, self)
-    if is_integer(x.dtype):
-        raise errors.UnsupportedError("average pooling of integers")
-    if x.dtype == DataType.DOUBLE:
+    if x.dtype in (DataType.DOUBLE, DataType.INT64):
         result = _exact_avg_pool(g, x, window, count_include_pad, divisor_override)
     elif divisor_override is not None:
         result = _sum_pool(g, x, window, divisor_override)
@@ -211,7 +209,7 @@ def _sum_pool(g: Builder, x: Value, window: Window, divisor: int) -> Value:
 
 
 def _exact_avg_pool(g: Builder, x: Value, window: Window, count_include_pad: bool, divisor: int | None) -> Value:
-    """For float64, which ONNX Runtime does not pool: ONNX Gather for the windows, ReduceSum."""
+    """For float64 and int64, which ONNX Runtime does not pool: ONNX Gather for the windows, ReduceSum."""
     wanted, over, before, after = window.result(x), window.overhang(x), window.padding, window.reached(x)
 
     def total(v: Value) -> Value:

@@ -110,7 +110,7 @@ def by_scale_agrees(a: Axis, way: Way) -> bool:
         assert isinstance(a.size, int)
         if int(np.float32(a.size) * np.float32(factor)) != a.out:
             return False
-    elif not _same_sizes(factor):
+    elif not (_same_sizes(factor) and _fraction(factor) is not None and dims.equal(a.out, scaled(a.size, factor))):
         return False
     if not way.mode.startswith("nearest") or factor == 1.0:
         return True
