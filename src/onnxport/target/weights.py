@@ -64,7 +64,7 @@ class Weight(ir.TensorProtocol):
         return self._nbytes
 
     @property
-    def shape(self) -> ir.Shape:
+    def shape(self) -> ir.Shape:  # type: ignore[override]  # the protocol lets others set it
         """The shape as onnx_ir wants it (made at the first call)."""
         if self._shape is None:
             self._shape = ir.Shape(self.dims, frozen=True)
@@ -117,7 +117,7 @@ class Weight(ir.TensorProtocol):
         if self.size == 0:
             return
         for flat in _flat_chunks(self._strided()):
-            yield memoryview(flat.numpy())
+            yield flat.numpy().data
 
     def _strided(self) -> torch.Tensor:
         tensor = self.constant.tensor.detach()
