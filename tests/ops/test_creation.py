@@ -10,8 +10,6 @@ from tests.ops.harness import NEWEST, OPSETS, Case, check, expand
 
 X = torch.randn(2, 3)
 OTHERS = [(torch.randn(5, 1),), (torch.randn(1, 4),)]
-LATE = (11, 13, 18, NEWEST)
-NEEDS_11 = {9: "needs opset 11"}
 DTYPES = [torch.float32, torch.float64, torch.float16, torch.int64, torch.int32, torch.uint8, torch.bool]
 
 
@@ -72,7 +70,10 @@ CASES = [
     *sized("arange_down", lambda x: torch.arange(x.shape[0] + 3, 0, -2)),
     *sized("arange_dtypes", lambda x: tuple(torch.arange(x.shape[1], dtype=d) for d in DTYPES[:5])),
     *sized("arange_device", lambda x: torch.arange(x.shape[1], device=x.device).unsqueeze(0) + x),
-    *sized("arange_fractions", lambda x: (torch.arange(0, x.shape[0], 0.3), torch.arange(0.5, x.shape[0] + 1)), OPSETS, refused=NEEDS_11),
+    *sized("arange_fractions", lambda x: (torch.arange(0, x.shape[0], 0.3), torch.arange(0.5, x.shape[0] + 1)), OPSETS),
+    *sized("arange_dynamic_step", lambda x: torch.arange(0, 10, x.shape[1])),
+    *sized("triangle_by_size", lambda x: (x.tril(x.shape[0] - 2), x.triu(x.shape[1] - 3))),
+    *sized("triangle_indices_dynamic", lambda x: (torch.tril_indices(x.shape[0], x.shape[1]), torch.triu_indices(x.shape[0], 3, 1))),
     *sized("arange_truncated", lambda x: torch.arange(0.5, x.shape[0] + 2.5, dtype=torch.int64)),
     Case("arange_static", lambda x: x + torch.arange(4) + torch.arange(0, 1, 0.25) + torch.arange(4, 0, -1), (torch.randn(3, 4),), []),
     Case(
@@ -80,7 +81,7 @@ CASES = [
         lambda x: x + torch.arange(5000) + torch.arange(0, 500, 0.1) + torch.arange(5000, 0, -1, dtype=torch.float64),
         (torch.randn(5000),),
         [],
-        opsets=LATE,
+        opsets=(9, 11, 18, NEWEST),
     ),
     Case("range", lambda x: x + torch.arange(1, 4).float(), (torch.randn(3),), []),
     *sized("linspace", lambda x: torch.linspace(-1, 1, x.shape[1]), rtol=1e-6),
@@ -105,7 +106,7 @@ CASES = [
         ),
     ),
     Case("eye_static", lambda x: x @ torch.eye(50) + torch.eye(50, dtype=torch.float64), (torch.randn(50, 50),), []),
-    *sized("triangles", lambda x: (x.tril(), x.triu(), x.tril(1), x.triu(-1), x.tril(-1), x.triu(2), x.tril(7)), LATE),
+    *sized("triangles", lambda x: (x.tril(), x.triu(), x.tril(1), x.triu(-1), x.tril(-1), x.triu(2), x.tril(7))),
     Case(
         "triangles_static",
         lambda x: (x.tril(), x.triu(1), x.long().tril(), x.double().triu(), x.bool().tril(), x.int().triu()),
@@ -113,8 +114,8 @@ CASES = [
         [(torch.randn(5, 3, 4) * 3,)],
         {0: {0: "n"}},
     ),
-    *sized("causal_mask", lambda x: torch.triu(torch.full((x.shape[1], x.shape[1]), float("-inf")), diagonal=1), LATE),
-    *sized("causal_bools", lambda x: torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).tril(), LATE),
+    *sized("causal_mask", lambda x: torch.triu(torch.full((x.shape[1], x.shape[1]), float("-inf")), diagonal=1)),
+    *sized("causal_bools", lambda x: torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).tril()),
     Case(
         "triangle_indices",
         lambda x: (x[0, 0] * torch.tril_indices(3, 4), torch.triu_indices(40, 40, 1) + x.long()[0, 0]),

@@ -135,7 +135,9 @@ CASES = [
     ),
     Case("hypot", torch.hypot, (F * 1e25, F.flip(0) * 1e25), [], "all"),
     Case("hypot_odd", torch.hypot, (ODD, ODD.flip(0)), [], "all"),
-    Case("hypot_double_large", torch.hypot, (torch.cat([D[0] * 1e300, torch.zeros(1)]), torch.cat([D[1] * 1e300, torch.zeros(1)])), [], "all"),
+    Case(
+        "hypot_double_large", torch.hypot, (torch.cat([D[0] * 1e300, torch.zeros(1)]), torch.cat([D[1] * 1e300, torch.zeros(1)])), [], "all"
+    ),
     Case("hypot_double_odd", torch.hypot, (ODD.double(), ODD.flip(0).double()), [], "all"),
     Case("hypot_double", torch.hypot, (D, F), [], "all"),
     Case(

@@ -141,18 +141,17 @@ def counted(g: Builder, start: Value, end: Value, step: Value) -> Value:
     if g.opset >= 11:
         return g.op("Range", *scalars)
     start, end, step = scalars
-    if start.dtype != INT64:
-        raise errors.UnsupportedError(f"a range of fractions needs opset 11 or higher (opset_version={g.opset} was asked)")
-    contents = [v.content for v in scalars]
-    if contents[2] is None or not isinstance(contents[2][0], int):
-        raise errors.UnsupportedError(f"a range with a computed step needs opset 11 or higher (opset_version={g.opset} was asked)")
-    by = contents[2][0]
-    span = g.op("Sub", end, start) if by > 0 else g.op("Sub", start, end)
-    if abs(by) > 1:
-        span = g.op("Div", g.op("Add", span, g.const(abs(by) - 1)), g.const(abs(by)))
-    count = reshape(g, span, [1])
+    by = step.content[0] if step.content is not None else None
+    if isinstance(by, int) and by:
+        span = g.op("Sub", end, start) if by > 0 else g.op("Sub", start, end)
+        if abs(by) > 1:
+            span = g.op("Div", g.op("Add", span, g.const(abs(by) - 1)), g.const(abs(by)))
+    else:
+        span = g.op("Ceil", g.op("Div", *[cast(g, v, DataType.DOUBLE) for v in (g.op("Sub", end, start), step)]))
+    count = reshape(g, cast(g, span, INT64), [1])
     index = reshape(g, g.op("NonZero", g.op("ConstantOfShape", count, value=torch.tensor([1]))), [-1])
-    return g.op("Add", g.op("Mul", index, step), start)
+    assert start.dtype is not None
+    return g.op("Add", g.op("Mul", cast(g, index, start.dtype), step), start)
 
 
 @aten
@@ -204,14 +203,24 @@ def eye(g: Builder, n: Size, m: Size | None = None, dtype: torch.dtype | None = 
 
 @aten
 def tril(g: Builder, self: Value, diagonal: Size = 0) -> Value:
-    """tril(Tensor self, SymInt diagonal=0) -> Tensor. ONNX Trilu."""
-    return g.op("Trilu", self, g.scalar(diagonal), upper=0)
+    """tril(Tensor self, SymInt diagonal=0) -> Tensor. ONNX Trilu; below opset 14 Where."""
+    return _part(g, self, diagonal, upper=0)
 
 
 @aten
 def triu(g: Builder, self: Value, diagonal: Size = 0) -> Value:
-    """triu(Tensor self, SymInt diagonal=0) -> Tensor. ONNX Trilu."""
-    return g.op("Trilu", self, g.scalar(diagonal), upper=1)
+    """triu(Tensor self, SymInt diagonal=0) -> Tensor. ONNX Trilu; below opset 14 Where."""
+    return _part(g, self, diagonal, upper=1)
+
+
+def _part(g: Builder, x: Value, diagonal: Size, *, upper: int) -> Value:
+    rows, columns = shape_of(x)[-2:]
+    if g.opset >= 14 or dims.is_static([rows, columns, diagonal]):
+        return g.op("Trilu", x, g.scalar(diagonal), upper=upper)
+    across, down = (counted(g, g.const(0), g.scalar(n), g.const(1)) for n in (columns, rows))
+    edge = unsqueeze(g, g.op("Add", down, g.scalar(diagonal)), [1])
+    outside = g.op("Less" if upper else "Greater", across, edge)
+    return g.op("Where", outside, tensor(g, 0, x.dtype), x)
 
 
 @aten
@@ -227,8 +236,8 @@ def triu_indices(g: Builder, row: Size, col: Size, offset: Size = 0, dtype: torc
 
 
 def _triangle(g: Builder, row: Size, col: Size, offset: Size, dtype: torch.dtype | None, *, upper: int) -> Value:
-    ones_ = filled(g, [row, col], 1, DataType.FLOAT)
-    return cast(g, g.op("NonZero", g.op("Trilu", ones_, g.scalar(offset), upper=upper)), from_torch(dtype or torch.int64))
+    triangle = _part(g, filled(g, [row, col], 1, DataType.FLOAT), offset, upper=upper)
+    return cast(g, g.op("NonZero", triangle), from_torch(dtype or torch.int64))
 
 
 # ---------------------------------------------------------------------- windows
