@@ -21,6 +21,7 @@ from onnxport import calls, errors, runtime, structure
 from onnxport.modes import select_model_mode_for_export
 from onnxport.options import TrainingMode
 from onnxport.target import dims
+from onnxport.target import dims
 
 if TYPE_CHECKING:
     from onnxport.program import ONNXProgram
@@ -185,7 +186,10 @@ def verify(program: ONNXProgram | str | os.PathLike[str], model: Any, args: Any,
     for seed in seeds:
         check.attempt(f"fresh values (seed {seed})", lambda seed=seed: _fresh(names, call.tensors, {}, seed), current)  # type: ignore[misc]
     if sizes:
-        for label, wanted in _other_sizes(current):
+        derived = _derived(current)
+        for label, wanted in _other_sizes({label: size for label, size in current.items() if label not in derived}):
+            sizes_now = {**current, **wanted}
+            wanted = {**wanted, **{label: _evaluated(rule, sizes_now) for label, rule in derived.items()}}
             places = {place: size for axis, size in wanted.items() for place in axes[axis]}
             check.attempt(label, lambda places=places: _fresh(names, call.tensors, places, 0), {**current, **wanted})  # type: ignore[misc]
     report = Report(tuple(check.cases), tuple(check.skipped))
@@ -218,6 +222,27 @@ def _axes(names: Sequence[str], tensors: Sequence[torch.Tensor], session: runtim
             if axis < tensor.dim():
                 found.setdefault(label, []).append((name, axis))
     return found
+
+
+def _derived(current: Mapping[str, int]) -> dict[str, dims.Size]:
+    """The labels that are computed from others: ``2*n + 1`` where ``n`` is an axis too."""
+    found: dict[str, dims.Size] = {}
+    for label, size in current.items():
+        if label.isidentifier():
+            continue
+        try:
+            rule = dims.parse(label)
+        except (ValueError, SyntaxError):
+            continue
+        if isinstance(rule, dims.Dim) and rule.symbols <= set(current) - {label} and dims.evaluate(rule, current) == size:
+            found[label] = rule
+    return found
+
+
+def _evaluated(rule: dims.Size, current: Mapping[str, int]) -> int:
+    number = dims.evaluate(rule, current)
+    assert number is not None  # its symbols are among them
+    return number
 
 
 def _size(label: str, places: Sequence[Axis], tensors: Mapping[str, torch.Tensor]) -> int:

@@ -1,0 +1,261 @@
+"""torch.export as a capture: the same files as by a trace, and one language for dynamic axes."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+import torch
+from torch.export import Dim
+
+import onnxport
+from onnxport import errors
+
+nn = torch.nn
+BOTH = pytest.mark.parametrize("capture", ["trace", "export"])
+
+
+class Function(nn.Module):
+    """A function as a module."""
+
+    def __init__(self, function: Any):
+        super().__init__()
+        self.function = function
+
+    def forward(self, *args: Any) -> Any:
+        return self.function(*args)
+
+
+class Net(nn.Module):
+    """A bit of everything: a literal, an attribute, writes through views, nested outputs with None and numbers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+        self.plain = torch.ones(4)
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> Mapping[str, Any]:
+        z = self.linear(x) + self.plain + torch.tensor([1.0, 2.0, 3.0, 4.0])
+        left, _ = torch.chunk(z, 2, 1)
+        z = z.clone()
+        z[:, 0] = 0
+        return {"a": z.reshape(x.shape[0] * 2, -1), "b": [y[: x.shape[0]], None, 3, left]}
+
+
+def net() -> tuple[nn.Module, tuple[torch.Tensor, ...]]:
+    torch.manual_seed(0)
+    return Net().eval(), (torch.rand(3, 4), torch.rand(7, 2))
+
+
+def export(model: Any, args: Any = (), **options: Any) -> onnxport.ONNXProgram:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", errors.GuardWarning)
+        return onnxport.export(model, args, **options)
+
+
+def shapes(program: onnxport.ONNXProgram) -> list[list[str]]:
+    """Shapes of inputs and outputs as text."""
+    return [[str(size) for size in value.shape or ()] for value in [*program.model.graph.inputs, *program.model.graph.outputs]]
+
+
+def agree(program: onnxport.ONNXProgram, model: Any, *args: torch.Tensor) -> None:
+    """Runs other arguments through both."""
+    with torch.no_grad():
+        wanted, _ = onnxport.structure.flatten(model(*args))
+    for got, want in zip(program(*args), wanted, strict=True):
+        torch.testing.assert_close(got, want.value, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("dynamic", "expected"), [
+    (({0: Dim("n")}, {0: 2 * Dim("n") + 1}), ["n", "2*n + 1"]),
+    ({"x": {0: Dim("n")}, "y": {0: 2 * Dim("n") + 1}}, ["n", "2*n + 1"]),
+    ((("n", None), ("2*n+1", None)), ["n", "2*n + 1"]),
+    ([{0: "rows"}, None], ["rows", "7"]),
+    (({0: Dim.DYNAMIC, 1: Dim.STATIC}, {0: Dim.AUTO}), ["x_dynamic_axes_1", "y_dynamic_axes_1"]),
+], ids=["tuple", "dict", "strings", "list", "hints"])
+@BOTH
+def test_dynamic_shapes_in_all_forms(capture: str, dynamic: Any, expected: list[str]) -> None:
+    model, args = net()
+    program = export(model, args, capture=capture, dynamic_shapes=dynamic)
+    assert [shape[0] for shape in shapes(program)[:2]] == expected
+    assert program.output_names == ["a", "b.0", "b.3"]
+    agree(program, model, *args)
+    if expected[1] != "7":
+        agree(program, model, torch.rand(5, 4), torch.rand(11, 2))
+
+
+@BOTH
+def test_dynamic_axes(capture: str) -> None:
+    model, args = net()
+    program = export(model, args, capture=capture, dynamic_axes={"x": {0: "batch"}, "y": [0], "a": {0: "both"}})
+    assert shapes(program)[:3] == [["batch", "4"], ["y_dynamic_axes_1", "2"], ["both", "2"]]
+    agree(program, model, torch.rand(1, 4), torch.rand(9, 2))
+
+
+@BOTH
+def test_derived_sizes_are_known_inside(capture: str) -> None:
+    """2*n + 1 rows cut to n rows are n rows: no size has to be computed at run time."""
+    model, args = net()
+    n = Dim("n")
+    program = export(model, args, capture=capture, dynamic_shapes=({0: n}, {0: 2 * n + 1}))
+    assert shapes(program)[2:] == [["2*n", "2"], ["n", "2"], ["n", "2"]]
+    report = program.verify()
+    assert report.passed
+    assert any(case.label.startswith("n=") for case in report.cases)
+
+
+@BOTH
+def test_an_example_of_size_one_is_no_fact(capture: str) -> None:
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 2)).eval()
+    program = export(model, (torch.rand(1, 3, 8, 8),), capture=capture, dynamic_shapes=({0: Dim("batch")},))
+    assert not program.guards
+    agree(program, model, torch.rand(5, 3, 8, 8))
+
+
+@BOTH
+def test_nested_arguments(capture: str) -> None:
+    class Nested(nn.Module):
+        def forward(self, x: torch.Tensor, past: list[dict[str, torch.Tensor]], flag: bool = True, mask: Any = None) -> Any:
+            return [torch.cat([p["key"], x], 1) for p in past], (x if flag else None), mask
+
+    past = [{"key": torch.rand(2, 3)}, {"key": torch.rand(2, 3)}]
+    program = export(Nested(), (torch.rand(2, 1), past), capture=capture,
+                     dynamic_shapes={"x": {0: "b"}, "past": [{"key": {0: "b", 1: "p"}}, {"key": {0: "b", 1: "p"}}]})
+    assert program.input_names == ["x", "past.0.key", "past.1.key"]
+    assert shapes(program)[3:5] == [["b", "p + 1"]] * 2
+    agree(program, Nested(), torch.rand(3, 1), [{"key": torch.rand(3, 0)}, {"key": torch.rand(3, 0)}])
+
+
+@BOTH
+def test_weights_keep_names_and_order(capture: str) -> None:
+    class Tied(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.embed = nn.Embedding(5, 4)
+            self.head = nn.Linear(4, 5, bias=False)
+            self.head.weight = self.embed.weight
+            self.register_buffer("scale", torch.rand(5))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.head(self.embed(x)) * self.scale
+
+    model = Tied()
+    program = export(model, (torch.tensor([1, 2]),), capture=capture, export_params=False)
+    assert [v.name for v in program.model.graph.inputs] == ["x", *dict(model.named_buffers()), *dict(model.named_parameters())]
+    agree(export(model, (torch.tensor([1, 2]),), capture=capture), model, torch.tensor([3, 4]))
+
+
+@pytest.mark.parametrize("assign", [False, True], ids=["in place", "assigned"])
+@BOTH
+def test_buffers_that_change(capture: str, assign: bool) -> None:
+    class Counts(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("seen", torch.zeros(3))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            if assign:
+                self.seen = self.seen + x
+            else:
+                self.seen.add_(x)
+            return x * self.seen
+
+    model = Counts()
+    with pytest.warns(errors.MutationWarning, match="seen"):
+        onnxport.export(model, (torch.ones(3),), capture=capture)
+    program = export(model, (torch.ones(3),), capture=capture, mutations="outputs")
+    assert program.output_names[1] == "seen_updated"
+    assert model.seen.tolist() == [0, 0, 0]
+    assert program.session.run({"x": torch.ones(3)})[1].tolist() == [1, 1, 1]
+
+
+@BOTH
+def test_branches_on_sizes_are_guards(capture: str) -> None:
+    model = Function(lambda x: x * 2 if x.shape[0] > 4 else x)
+    program = export(model, (torch.rand(6),), capture=capture, dynamic_shapes=(({0: "n"},),))
+    assert len(program.guards) == 1
+    assert program.guards[0].condition in ("n > 4", "n >= 5")
+    with pytest.raises(errors.GuardError, match="n >"):
+        export(model, (torch.rand(6),), capture=capture, dynamic_shapes=(({0: "n"},),), strict=True)
+    within = export(model, (torch.rand(6),), capture=capture, dynamic_shapes=(({0: Dim("n", min=5)},),), strict=True)
+    assert not within.guards
+
+
+def test_what_torch_export_specialises_is_refused_by_name() -> None:
+    with pytest.raises(errors.CaptureError, match=r"(?s)torch.export refuses.*of 4 for dimension features\.shape\[1\]"):
+        export(nn.Linear(4, 2), (torch.rand(3, 4),), capture="export", input_names=["features"], dynamic_axes={"features": {1: "f"}})
+
+
+def test_torch_exports_refusals_keep_their_words() -> None:
+    model = Function(lambda x: x + 1 if x.sum() > 0 else x)
+    with pytest.raises(errors.CaptureError, match="torch.export refuses the model.*data-dependent"):
+        export(model, (torch.rand(3),), capture="export")
+
+
+@pytest.mark.parametrize("inference", [False, True])
+@pytest.mark.parametrize("strict", [False, True])
+def test_exported_programs(inference: bool, strict: bool) -> None:
+    model, args = net()
+    n = Dim("n")
+    program = torch.export.export(model, args, dynamic_shapes=({0: n}, {0: 2 * n + 1}), strict=strict)
+    if inference:
+        program = program.run_decompositions({})
+    exported = export(program)
+    assert exported.input_names == ["x", "y"]
+    assert shapes(exported)[1][0].startswith("2*")
+    agree(exported, model, torch.rand(5, 4), torch.rand(11, 2))
+    named = export(program, dynamic_shapes=({0: "rows"}, None))
+    assert shapes(named)[:3] == [["rows", "4"], ["2*rows + 1", "2"], ["2*rows", "2"]]
+
+
+def test_files_of_exported_programs(tmp_path: Any) -> None:
+    model, args = net()
+    torch.export.save(torch.export.export(model, args), tmp_path / "model.pt2")
+    target = io.BytesIO()
+    agree(export(tmp_path / "model.pt2", f=target), model, *args)
+    assert target.getvalue()
+    with pytest.raises(errors.ArgumentError, match="does not exist"):
+        export(tmp_path / "other.pt2")
+
+
+def test_unknown_sizes_of_the_data() -> None:
+    model = Function(lambda x: (x.nonzero(), x[x > 0.5] * 2))
+    program = export(model, (torch.rand(6),), capture="export", dynamic_shapes=(({0: "n"},),))
+    agree(program, model, torch.rand(9))
+
+
+def test_modes_inside_are_inlined() -> None:
+    def forward(x: torch.Tensor) -> torch.Tensor:
+        with torch.no_grad():
+            y = x * 2
+        return y + x
+
+    program = torch.export.export(Function(forward), (torch.rand(3),))
+    agree(export(program), Function(forward), torch.rand(3))
+
+
+def test_control_flow_is_refused_clearly() -> None:
+    model = Function(lambda x: torch.cond(x.sum() > 0, lambda y: y + 1, lambda y: y - 1, (x,)))
+    with pytest.raises(errors.UnsupportedOperatorError, match="cond"):
+        export(model, (torch.rand(3),), capture="export")
+
+
+@pytest.mark.parametrize(("shapes_", "match"), [
+    ({"z": {0: "n"}}, "'z'"), (({0: "n", 5: "m"}, None), "axis 5"), (({0: 1.5}, None), "1.5"), (3, "dict by argument name"),
+    ((("n",), None), "1 entries"),
+])
+def test_wrong_dynamic_shapes_are_named(shapes_: Any, match: str) -> None:
+    model, args = net()
+    with pytest.raises(errors.ArgumentError, match=match):
+        export(model, args, dynamic_shapes=shapes_)
+
+
+def test_two_languages_at_once_are_refused() -> None:
+    model, args = net()
+    with pytest.raises(errors.ArgumentError, match="dynamic_axes names the input 'x'"):
+        export(model, args, dynamic_axes={"x": {0: "n"}}, dynamic_shapes=({0: "n"}, None))
+    with pytest.raises(errors.ArgumentError, match="capture='onnx'"):
+        export(model, args, capture="onnx")
