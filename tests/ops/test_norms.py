@@ -33,6 +33,7 @@ CASES = [
     Case("aten_norm", lambda t: torch.ops.aten.norm.ScalarOpt_dim(t, 3, [1], True), (x(2, 3),)),
     Case("aten_norm_dtype", lambda t: torch.ops.aten.norm.ScalarOpt_dtype(t, None, dtype=torch.float64), (x(2, 3),)),
     *[case(f"matrix_norm_{p}", torch.linalg.matrix_norm, p, (0, -1)) for p in ("fro", 1, -1, INF, -INF)],
+    Case("matrix_norm_of_nothing", lambda t: torch.linalg.matrix_norm(t, 1), (torch.zeros(2, 0, 3),), opsets=(9, 18)),
     case("matrix_norm_keepdim", torch.linalg.matrix_norm, 1, (-1, 0), True),
     Case("matrix_norm_2", lambda t: torch.linalg.matrix_norm(t, 2), (x(2, 3),), opsets=(18,), refused={18: "singular values"}),
     case("linalg_norm", torch.linalg.norm),

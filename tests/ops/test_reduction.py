@@ -134,6 +134,7 @@ CASES = [
     Case("var_scalar", of("var"), (x(),)),
     Case("std_of_nothing", lambda t: torch.std_mean(t), (torch.zeros(0, 3),), opsets=(9, 18)),
     Case("sum_to_size", lambda t: t.sum_to_size(3, 1), (x(2, 3, 4),), [(x(5, 3, 2),)], {0: {0: "a", 2: "c"}}),
+    Case("sum_to_size_bool", lambda t: (t.sum_to_size(()), t.sum_to_size(2, 3)), (bools(2, 3),)),
     Case("std", of("std"), (x(2, 3, 4),), [(x(5, 3, 2),)], "all", EVERY),
     Case("std_dim", of("std", -1, keepdim=True), (x(2, 3, 4),), [(x(5, 3, 2),)], "all"),
     Case("std_biased", of("std", 1, False), (x(2, 3, 4),), [(x(5, 3, 2),)], "all"),

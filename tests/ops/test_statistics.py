@@ -23,6 +23,7 @@ CASES = [
     Case("cov_counts", lambda t: torch.cov(t, fweights=COUNTS), (x(3, 4),), [(x(5, 4),)], {0: {0: "n"}}),
     Case("cov_shares", lambda t: torch.cov(t, aweights=SHARES), (x(3, 4),)),
     Case("cov_both", lambda t: torch.cov(t, correction=2, fweights=COUNTS, aweights=SHARES), (x(3, 4),)),
+    Case("cov_half", lambda t: torch.cov(t, aweights=SHARES), (x(3, 4).half(),)),
     Case("corrcoef", torch.corrcoef, (x(3, 4),), [(x(2, 7),)], "all"),
     Case("corrcoef_vector", torch.corrcoef, (x(4),)),
 ]

@@ -76,14 +76,17 @@ def linalg_matrix_norm(g: Builder, self: Value, ord: Number | str = 2, dim: Sequ
         return _norm(g, self, 2, list(dim), keepdim, dtype)
     if isinstance(ord, str) or abs(ord) not in (1, math.inf):
         raise errors.UnsupportedError(f"the matrix norm of order {ord!r} needs singular values, which ONNX has no operator for")
-    x = wide(g, self if dtype is None else cast(g, self, from_torch(dtype)))
+    result_dtype = from_torch(dtype) if dtype is not None else self.dtype or DataType.FLOAT
+    x = wide(g, cast(g, self, result_dtype))
     rows, columns = (axis_of(x, d) for d in dim)
+    if ord > 0 and count(x, [rows, columns]) == 0:
+        return cast(g, reduce(g, "ReduceL1", x, sorted([rows, columns]), keepdim), result_dtype)
     inner, outer = (rows, columns) if abs(ord) == 1 else (columns, rows)
     sums = reduce(g, "ReduceL1", x, [inner], True)
     result = reduce(g, "ReduceMax" if ord > 0 else "ReduceMin", sums, [outer], True)
     if not keepdim:
         result = g.op("Squeeze", result, g.const(sorted([rows, columns])))
-    return cast(g, result, from_torch(dtype) if dtype is not None else self.dtype or DataType.FLOAT)
+    return cast(g, result, result_dtype)
 
 
 @aten

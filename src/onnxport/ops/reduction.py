@@ -70,8 +70,11 @@ def sum_(g: Builder, self: Value, dim: Axes = None, keepdim: bool = False, dtype
 def sum_to_size(g: Builder, self: Value, size: Sequence[Size]) -> Value:
     """sum_to_size(Tensor self, SymInt[] size) -> Tensor. The sum over what broadcasting `size` repeats. ONNX ReduceSum."""
     extra, shape = rank_of(self) - len(size), shape_of(self)
-    x = reduce(g, "ReduceSum", self, list(range(extra)), False) if extra else self
-    return reduce(g, "ReduceSum", x, [i for i, s in enumerate(size) if s == 1 and shape[i + extra] != 1], True)
+    single = [i for i, s in enumerate(size) if s == 1 and shape[i + extra] != 1]
+    if not (extra or single) and size:
+        return self
+    x = reduce(g, "ReduceSum", summable(g, self, None), list(range(extra)), False)
+    return reduce(g, "ReduceSum", x, single, True)
 
 
 @aten

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from onnxport.ops.reduction import average, reduce, size_as, wide
 from onnxport.ops.registry import aten
-from onnxport.ops.support import Number, cast, floating, rank_of, shape_of
+from onnxport.ops.support import Number, cast, floating, rank_of, result_type, shape_of
 from onnxport.target.builder import Builder
 from onnxport.target.sizes import reshape
 from onnxport.target.value import DataType, Value
@@ -21,7 +21,8 @@ def cov(g: Builder, self: Value, correction: int = 1, fweights: Value | None = N
 
 def _cov(g: Builder, x: Value, correction: int, fweights: Value | None, aweights: Value | None) -> tuple[Value, Value]:
     """(the covariances, the variances of the rows as a column)."""
-    data = wide(g, floating(g, x))
+    dtype = result_type(floating(g, x), *([] if aweights is None else [aweights]))
+    data = wide(g, cast(g, x, dtype))
     if rank_of(data) < 2:
         data = reshape(g, data, [1, -1])
     weights = [cast(g, w, data.dtype or DataType.FLOAT) for w in (fweights, aweights) if w is not None]
@@ -39,8 +40,7 @@ def _cov(g: Builder, x: Value, correction: int, fweights: Value | None, aweights
     variances = g.op("Div", reduce(g, "ReduceSum", g.op("Mul", left, apart), [1], True), degrees)
     if shape_of(result) == (1, 1):
         result = reshape(g, result, [])
-    assert x.dtype is not None
-    return cast(g, result, floating(g, x).dtype or x.dtype), variances
+    return cast(g, result, dtype), variances
 
 
 def _degrees(g: Builder, total: Value, weight: Value | None, aweights: Value | None, correction: Number) -> Value:
