@@ -18,7 +18,7 @@ import torch
 from onnxport import errors
 from onnxport.target.value import Constant, DataType
 
-CHUNK = 16 << 20  # bytes that a tensor which needs rearranging is rearranged at a time
+CHUNK = 4 << 20  # bytes that are rearranged at a time where a tensor needs it
 _SMALL = 4096  # up to here, numpy is the quickest way
 _PLAIN = frozenset({
     DataType.FLOAT, DataType.DOUBLE, DataType.FLOAT16, DataType.INT64, DataType.INT32, DataType.INT8, DataType.UINT8, DataType.BOOL,
