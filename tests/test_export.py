@@ -395,12 +395,32 @@ def test_a_branch_on_a_dynamic_size_is_a_guard() -> None:
 @pytest.mark.parametrize("forward", [
     lambda self, x: x.reshape(int(x.shape[0]), 1), lambda self, x: x * float(x.shape[0]),
     lambda self, x: sum(x[i] for i in range(x.shape[0])), lambda self, x: x * len(x),
-], ids=["int", "float", "range", "len"])
+    lambda self, x: x * [1, 2, 3, 4][x.shape[0]],
+], ids=["int", "float", "range", "len", "list"])
 def test_a_number_taken_from_a_dynamic_size_is_an_error(forward: Any) -> None:
     with pytest.raises(onnxport.errors.BakedValueError, match=r"test_export\.py:\d+.*n"):
         onnxport.export(module(forward), torch.ones(2), dynamic_axes={"x": {0: "n"}})
     x = torch.ones(2)
     np.testing.assert_allclose(run(proto(module(forward), x), x)[0], module(forward)(x).numpy())
+
+
+def test_sizes_in_slices_and_shapes_are_no_numbers() -> None:
+    def forward(self: Any, x: torch.Tensor) -> Any:
+        n = x.shape[0]
+        f"{n} rows"
+        y = x[: n // 2]
+        z = torch.zeros(n, n + 1)
+        w = x.reshape(
+            n,
+            1,
+        )
+        return y, z, w, x.roll(n // 2, 0), nn.functional.pad(x, (0, n)), x.expand(n, n)
+
+    model, x = module(forward), torch.randn(4)
+    made = proto(model, x, dynamic_axes={"x": {0: "n"}})
+    for given in (x, torch.randn(7)):
+        for got, want in zip(run(made, given), model(given), strict=True):
+            np.testing.assert_array_equal(got, want.numpy())
 
 
 @pytest.mark.parametrize("forward", [

@@ -57,7 +57,7 @@ def capture(model: Any, call: Call, names: Sequence[str], way: str, axes: Mappin
     if isinstance(model, (torch.jit.ScriptModule, torch.jit.ScriptFunction)) and way == "export":
         raise errors.ArgumentError("capture='export' takes no scripted program: torch.export cannot read one")
     if not is_program(model) and way != "export":
-        traced = trace(model, call.tensors, call.names, call.run)
+        traced = trace(model, call.tensors, call.names, call.run, dynamic=bool(both) or shapes is not None)
         if shapes is not None:
             dynamic.mark(traced.graph, names, dynamic.of_shapes(shapes, call.spec, names, call.tensors))
         return traced

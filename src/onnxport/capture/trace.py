@@ -11,6 +11,7 @@ import torch
 
 from onnxport.aten.graph import Block, Graph, Read, Value
 from onnxport.capture import reads, torch_private
+from onnxport.capture.size_lists import SizeLists
 from onnxport.capture.state import State, state_of
 from onnxport.capture.torchscript import Reader
 
@@ -37,10 +38,11 @@ def scope_names(model: Any) -> dict[Any, str]:
 Call = Callable[[list[torch.Tensor]], tuple[list[Any], list[str], Any]]
 
 
-def trace(model: Any, tensors: list[torch.Tensor], input_names: list[str], call: Call) -> Traced:
+def trace(model: Any, tensors: list[torch.Tensor], input_names: list[str], call: Call, dynamic: bool = True) -> Traced:
     """Runs `call(tensors)`, which runs the model and gives (flat outputs, their names, spec), and reads what it did.
 
     `tensors` are copied, so that a model which writes into its inputs leaves the caller's alone.
+    dynamic: whether any size may change (if not, what the tracer loses of sizes does no harm).
     """
     state = state_of(model)
     with torch.no_grad():
@@ -53,6 +55,8 @@ def trace(model: Any, tensors: list[torch.Tensor], input_names: list[str], call:
         stack.enter_context(state.unchanged())
         run.recorded = stack.enter_context(reads.recorded())
         stack.enter_context(torch_private.module_scopes(scope_names(model)))
+        if dynamic:
+            stack.enter_context(SizeLists())
         given = [*copies, *state.weights.values(), *state.attributes.values()]
         raw, _ = torch_private.create_graph_by_tracing(run, given, torch_private.variable_name_lookup(), True, False)
         literals = reads.literals()
@@ -79,7 +83,7 @@ class _Run:
         self.flat, self.names, self.spec = self.call(list(given[: self.count]))
         outputs = [item for item in self.flat if isinstance(item, torch.Tensor)]
         for index, (kind, value, _, _) in enumerate(self.recorded):
-            if kind != "index" and value is not None:
+            if value is not None:
                 self.watched.append(index)
                 outputs.append(_stand_in(value))
         for name, tensor in [*self.state.rebound(), *self.state.named(reads.replaced())]:

@@ -12,6 +12,7 @@ from typing import Any
 from onnxport import errors
 from onnxport.aten.graph import Graph, Node, Read
 from onnxport.aten.graph import Value as Captured
+from onnxport.aten.source import where
 from onnxport.lower.missing import walk
 from onnxport.target import dims
 from onnxport.target.dims import Dim
@@ -21,7 +22,8 @@ _COMPARISONS = {"aten::eq": "==", "aten::ne": "!=", "aten::lt": "<", "aten::le":
 _READS_SIZES_ONLY = frozenset({"aten::size", "aten::sym_size", "aten::numel", "aten::ones_like", "aten::zeros_like", "aten::full_like", "aten::empty_like",
                                "aten::new_zeros", "aten::new_ones", "aten::new_full", "aten::new_empty"})
 _FLIPPED = {"==": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
-_WORDS = {"number": "a number is taken from it", "array": "it is turned into an array", "range": "a Python loop runs over it",
+_CONVERSIONS = frozenset({"aten::Int", "aten::IntImplicit", "aten::ScalarImplicit", "prim::NumToTensor"})
+_WORDS = {"index": "it is used as an index or a size that the trace cannot follow", "number": "a number is taken from it", "array": "it is turned into an array", "range": "a Python loop runs over it",
           "length": "its length is taken", "iterate": "a Python loop runs over it"}
 
 
@@ -47,7 +49,13 @@ def judge(graph: Graph, env: dict[Captured, Any], held: list[Guard], *, strict: 
         for output in node.outputs:
             makers[output] = node
     guards: dict[str, Guard] = {guard.condition: guard for guard in held}
+    traced: set[tuple[Captured, str]] | None = None
     for read in graph.reads:
+        if read.kind == "index":
+            if _varies(read, env):
+                traced = _traced_uses(graph) if traced is None else traced
+                _judge_index(read, env, traced)
+            continue
         guard = _judge(read, env, makers)
         if guard is not None:
             guards.setdefault(guard.condition, guard)
@@ -57,7 +65,7 @@ def judge(graph: Graph, env: dict[Captured, Any], held: list[Guard], *, strict: 
 
 
 def _judge(read: Read, env: dict[Captured, Any], makers: dict[Captured, Node]) -> Guard | None:
-    if read.value is None or read.kind == "index":
+    if read.value is None:
         return None
     known = env.get(read.value, read.value.constant)
     if known is None or _constant(known):
@@ -75,6 +83,41 @@ def _judge(read: Read, env: dict[Captured, Any], makers: dict[Captured, Node]) -
     raise errors.BakedValueError(
         f"{read.source}: Python reads a tensor that depends on the input ({_WORDS.get(read.kind, read.kind)}; here it was {_short(read.seen)}), "
         "and the file would hold this constant for every input; keep it a tensor, or put the code into a torch.jit.script function")
+
+
+def _varies(read: Read, env: dict[Captured, Any]) -> bool:
+    if read.value is None:
+        return False
+    known = env.get(read.value, read.value.constant)
+    return known is not None and not _constant(known)
+
+
+def _traced_uses(graph: Graph) -> set[tuple[Captured, str]]:
+    """(size, source line) for each place where the trace passed a size on to an operator."""
+    origins: dict[Captured, Captured] = {}
+    uses: set[tuple[Captured, str]] = set()
+    for node in walk(graph.block):
+        if node.op in _CONVERSIONS:
+            for value in node.inputs():
+                origins[node.outputs[0]] = origins.get(value, value)
+            continue
+        line = ""
+        for value in node.inputs():
+            origin = origins.get(value)
+            if origin is not None:
+                line = line or where(node.source)
+                uses.add((origin, line))
+    return uses
+
+
+def _judge_index(read: Read, env: dict[Captured, Any], traced: set[tuple[Captured, str]]) -> None:
+    """Slices and sizes are traced as sizes; whatever else asks for an index (a list, a shift) gets the example's number."""
+    assert read.value is not None
+    if (read.value, read.source) in traced:
+        return
+    known = env.get(read.value)
+    content = known.content if isinstance(known, Value) else None
+    raise _baked(read, str(content[0]) if content else "of a tensor")
 
 
 def _constant(known: Any) -> bool:

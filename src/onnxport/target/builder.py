@@ -304,6 +304,9 @@ class Builder:
 
     def _add(self, op_type: str, domain: str, inputs: tuple[Value | None, ...], outputs: int, attrs: dict[str, Any], *, shared: bool) -> tuple[Value, ...]:
         real = tuple(None if v is None else self.real(v) for v in inputs)
+        for name, attr in attrs.items():
+            if isinstance(attr, (list, tuple)) and any(isinstance(item, Dim) for item in attr):
+                raise errors.UnsupportedError(f"ONNX {op_type} takes fixed numbers as {name}, and here they depend on a dynamic size: {list(attr)}")
         key = None
         if shared:
             key = (op_type, tuple([None if v is None else v.key for v in real]), _frozen(attrs), outputs)
