@@ -378,6 +378,53 @@ def same_view_twice(x: Tensor) -> Any:
 
 
 @program
+def sibling_overwritten(x: Tensor) -> Any:
+    """The second view is filled without being read: what was written into the first must not be lost."""
+    y = x * 1
+    a, b = y[0], y[:, 1]
+    a.add_(1)
+    b.fill_(2)
+    return y, a
+
+
+@program
+def stale_view_overwritten(x: Tensor) -> Any:
+    """The view between the written one and the base is out of date when the write is put back."""
+    y = x * 1
+    v = y[1:]
+    w = v[0]
+    y.add_(1)
+    w.fill_(3)
+    return y, v
+
+
+@program
+def stale_view_overwritten_below(x: Tensor) -> Any:
+    y = x * 1
+    v = y[1:]
+    w = v[:, 1:]
+    u = w[0]
+    v.add_(1)
+    u.zero_()
+    v.mul_(2)
+    u.fill_(4)
+    return y, w, v
+
+
+@program
+def whole_overwritten_after_part(x: Tensor) -> Any:
+    y = x * 1
+    v = y[1:]
+    v[0].add_(1)
+    v.copy_(x[:-1])
+    w = v[1]
+    w.mul_(2)
+    y.zero_()
+    w += 1
+    return y, v
+
+
+@program
 def view_of_written_view(x: Tensor) -> Any:
     y = x * 1
     v = y[1:]

@@ -214,6 +214,32 @@ def test_result_of_a_branch_that_may_be_an_outer_tensor() -> None:
             functionalise(make(written))
 
 
+# --- the tensor object changes -----------------------------------------------------------------------------------------------------
+
+
+def test_metadata_of_the_same_value() -> None:
+    """In a script the value of before goes on standing for the tensor."""
+    x, a, y = tensor(), tensor(1, 2, 3), tensor(1, 2, 3)
+    schema = Schema("aten::unsqueeze_", "", (Parameter("self", "Tensor"), Parameter("dim", "int")), ("Tensor",), ("self",))
+    node = Node("aten::unsqueeze_", "", {"self": x, "dim": 0}, [a], schema=schema)
+    found = graph([x], [node, relu(x, y)], [y])
+    functionalise(found)
+    contract.check(found)
+    data = torch.randn(2, 3)
+    assert torch.equal(interpreter.run(found, [data])[0][0], data[None].relu())
+
+
+def test_set_data() -> None:
+    x, y, z = tensor(), tensor(), tensor()
+    schema = Schema("aten::set_data", "", (Parameter("self", "Tensor"), Parameter("new_data", "Tensor")), (), ("self",))
+    node = Node("aten::set_data", "", {"self": y, "new_data": x}, [], schema=schema)
+    found = graph([x], [relu(x, y), node, add_(x, z)], [y])
+    functionalise(found)
+    contract.check(found)
+    data = torch.randn(2, 3)
+    assert torch.equal(interpreter.run(found, [data])[0][0], data + 1)
+
+
 # --- lists -------------------------------------------------------------------------------------------------------------------------
 
 

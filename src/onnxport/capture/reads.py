@@ -199,22 +199,30 @@ def _setitem() -> Callable[..., Any]:
             return original(self, key, value)
         if _is_basic(key):
             target = look(self, key)
-            target.copy_(_without_ones(value, value.dim() - target.dim()))
+            extra = value.dim() - target.dim()
+            if extra > 0 and any(size != 1 for size in _sizes(value)[:extra]):
+                return original(self, key, value)  # which raises
+            for _ in range(extra):
+                value = value.select(0, 0)  # there is one, at all sizes that PyTorch takes
+            target.copy_(value)
             return None
-        return original(self, key, _without_ones(value, value.dim()))
+        return original(self, key, _without_ones(value))
 
     return assign
 
 
-def _without_ones(value: torch.Tensor, most: int) -> torch.Tensor:
-    """Up to `most` leading dims of size 1 taken off."""
-    with torch_private.untraced():
-        sizes = tuple(value.shape)
-    for size in sizes[: max(most, 0)]:
+def _without_ones(value: torch.Tensor) -> torch.Tensor:
+    """The leading dims of size 1 taken off."""
+    for size in _sizes(value):
         if size != 1:
             break
         value = value.squeeze(0)
     return value
+
+
+def _sizes(value: torch.Tensor) -> tuple[int, ...]:
+    with torch_private.untraced():
+        return tuple(value.shape)
 
 
 def _is_basic(key: Any) -> bool:
