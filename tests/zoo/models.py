@@ -103,7 +103,7 @@ def _vision(name: str, size: int = 64, other: Sequence[tuple[int, int]] = (), **
 
 for _name, _size, _other in (("alexnet", 96, [(128, 96), (96, 160)]), ("vgg11_bn", 64, [(64, 96), (96, 64)]), ("resnet18", 64, [(97, 64), (64, 130)]),
                              ("resnet50", 64, [(97, 64), (64, 130)]), ("densenet121", 64, [(96, 64), (70, 100)]), ("mobilenet_v3_large", 64, [(96, 64), (65, 97)]),
-                             ("efficientnet_b0", 64, [(96, 64), (65, 97)]), ("convnext_tiny", 64, [(96, 64), (65, 97)]), ("swin_t", 64, [(96, 64), (57, 83)])):
+                             ("efficientnet_b0", 64, [(96, 64), (65, 97)]), ("convnext_tiny", 64, [(96, 64), (65, 97)]), ("swin_t", 64, [(96, 64), (60, 84)])):
     _vision(_name, _size, _other)
 _vision("inception_v3", 128, [(160, 128), (129, 171)], init_weights=False, aux_logits=True)
 _vision("squeezenet1_0", 64, [(96, 64), (65, 97)])
