@@ -521,7 +521,8 @@ def test_interrupt_between_the_renames(step: int, tmp_path: pathlib.Path, monkey
 
 
 def in_a_new_process(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
+    root = pathlib.Path(__file__).resolve().parent.parent
+    return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False, cwd=root)
 
 
 FULL_DISK = """
