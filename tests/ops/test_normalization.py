@@ -68,6 +68,8 @@ CASES = [
     Case("rms_plain", lambda x: F.rms_norm(x, (3, 4), eps=0.1), (r(2, 3, 4),), [(r(5, 3, 4),)], {0: {0: "n"}}, (*EXTRA, 23)),
     Case("rms_double", lambda x: F.rms_norm(x, (4,), W.double()), (r(2, 3, 4, dtype=D),), opsets=(13, 23, NEWEST), rtol=1e-10, atol=1e-10),
     Case("rms_half", lambda x: F.rms_norm(x, (4,), W.half()), (r(2, 3, 4, dtype=torch.float16),), opsets=(13, 23, NEWEST)),
+    Case("halves_of_large_numbers", lambda x: (F.rms_norm(x, (4,)), F.layer_norm(x, (4,))), (r(2, 3, 4, dtype=torch.float16) * 300,),
+         opsets=(13, 17, 23, NEWEST)),
     Case("local_response", lambda x: F.local_response_norm(x, 3), (r(2, 4, 3, 5),), IMAGES, HW),
     Case("weight", nn.utils.parametrizations.weight_norm(nn.Linear(4, 3)), (r(2, 4),)),
     Case("weight_of_input", lambda v, g: (torch._weight_norm(v, g, 0), torch._weight_norm(v, g.reshape(1, 1, 2), 2)),

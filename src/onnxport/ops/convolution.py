@@ -82,7 +82,7 @@ def transposed_convolution(g: Builder, input: Value, weight: Value, bias: Value 
 
 def _conv_transpose(g: Builder, x: Value, weight: Value, bias: Value | None, padding: list[int], output_padding: list[int],
                     **attrs: Any) -> Value:
-    """ONNX Runtime takes no `output_padding` that is as large as the stride: what that adds is padding less, and zeros where there is none."""
+    """ONNX Runtime takes no `output_padding` as large as the stride: it is that much less padding, and zeros where there is none."""
     if all(o < s for o, s in zip(output_padding, attrs["strides"], strict=True)):
         return g.op("ConvTranspose", x, weight, bias, pads=padding * 2, output_padding=output_padding, **attrs)
     behind = [max(p - o, 0) for p, o in zip(padding, output_padding, strict=True)]

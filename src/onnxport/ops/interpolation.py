@@ -157,8 +157,8 @@ def _by_resize(g: Builder, x: Value, way: Way, axes: list[Axis]) -> Value | None
 
 def _exists(g: Builder, way: Way, axes: list[Axis]) -> bool:
     """Whether the opset has this way of resizing. The old Upsample repeats pixels a whole number of times."""
-    if way.antialias:
-        return g.opset >= 18
+    if way.antialias:  # with align_corners PyTorch weighs by other places
+        return g.opset >= 18 and not way.align_corners
     if g.opset >= 11:
         return True
     return way.mode.startswith("nearest") and all(a.factor is not None and float(a.factor).is_integer() for a in axes)

@@ -202,8 +202,9 @@ def layer_norm(g: Builder, input: Value, normalized_shape: Sequence[Size], weigh
         shift = None if bias is None else cast(g, bias, dtype)
         return g.op("LayerNormalization", input, scale, shift, axis=-len(normalized_shape), epsilon=eps)
     rank = rank_of(input)
-    centred, _, variance = moments(g, input, range(rank - len(normalized_shape), rank))
-    return affine(g, g.op("Div", centred, deviation(g, variance, eps)), weight, bias, None)
+    wide = cast(g, input, DataType.FLOAT) if dtype in _HALVES else input
+    centred, _, variance = moments(g, wide, range(rank - len(normalized_shape), rank))
+    return cast(g, affine(g, g.op("Div", centred, deviation(g, variance, eps)), weight, bias, None), dtype)
 
 
 @aten
@@ -226,10 +227,14 @@ def rms_norm(g: Builder, input: Value, normalized_shape: Sequence[Size], weight:
     dtype = input.dtype
     assert dtype is not None
     eps = torch.finfo(to_torch(dtype)).eps if eps is None else eps
+    if g.opset >= 23 and dtype in (DataType.FLOAT, DataType.FLOAT16):
+        scale = cast(g, constant_or(g, weight, 1.0, normalized_shape, dtype), dtype)
+        return g.op("RMSNormalization", input, scale, axis=-len(normalized_shape), epsilon=eps)
     rank = rank_of(input)
-    square = g.op("Pow", input, g.const(2.0, dtype))
+    wide = cast(g, input, DataType.FLOAT) if dtype in _HALVES else input
+    square = g.op("Pow", wide, g.const(2.0, wide.dtype))
     mean = g.op("ReduceMean", square, g.const(list(range(rank - len(normalized_shape), rank))), keepdims=1)
-    return affine(g, g.op("Div", input, deviation(g, mean, eps)), weight, None, None)
+    return affine(g, cast(g, g.op("Div", wide, deviation(g, mean, eps)), dtype), weight, None, None)
 
 
 @aten

@@ -202,8 +202,8 @@ def _weights(g: Builder, a: Axis, way: Way, dtype: DataType) -> Value:
     if a.static:
         return g.const(_weights_of_torch(a, way, to_torch(dtype)))
     if way.antialias:
-        raise errors.UnsupportedError("antialiased interpolation of dynamic sizes needs opset 18 or higher and float32 "
-                                      f"(opset_version={g.opset} was asked)")
+        raise errors.UnsupportedError("antialiased interpolation of dynamic sizes needs opset 18 or higher, float32 and "
+                                      f"align_corners=False (opset_version={g.opset} was asked)")
     if way.mode == "cubic":
         raise errors.UnsupportedError("bicubic interpolation of dynamic sizes needs opset 11 or higher and float32 "
                                       f"(opset_version={g.opset} was asked)")
