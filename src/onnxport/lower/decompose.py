@@ -7,11 +7,12 @@ of the graph. What it decided over a dynamic size must be provable, or becomes a
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from onnxport import errors
 from onnxport.aten.graph import Node, replaced
+from onnxport.aten.graph import Value as Captured
 from onnxport.aten.source import where
 from onnxport.lower.guards import Guard
 from onnxport.target import dims
@@ -49,6 +50,25 @@ class Decomposer:
     def exists(self, node: Node) -> bool:
         """Whether a node without a function can be decomposed."""
         return self.source.exists(node.op, node.overload)
+
+    def missing(self, node: Node, knows: Callable[[Node], bool]) -> list[str]:
+        """The operators that a node would be decomposed into and that cannot be lowered, by a trace at the example's sizes."""
+        if not node.op.startswith("aten::") or node.op in self._running:
+            return []
+        self._running.append(node.op)
+        try:
+            args = {name: replaced(arg, self._example) for name, arg in node.args.items()}
+            found = self.source.trace(node.op, node.overload, args)
+            return sorted({inner.op for inner in found.block.nodes if inner.op == node.op or not knows(inner)})
+        except errors.OnnxExporterError:
+            return []  # it is tried again on symbolic sizes, and says then what the matter is
+        finally:
+            self._running.pop()
+
+    def _example(self, value: Captured) -> Any:
+        if value.kind != "tensor" or value.dtype is None or value.shape is None or None in value.shape:
+            raise errors.UnsupportedError(f"{value} is not known")
+        return self.source.Tensor(value.dtype, value.shape)
 
     def lower(self, low: Lowering, node: Node, args: dict[str, Any]) -> Any:
         """The results of a node, from the operators that it is made of."""
@@ -172,4 +192,11 @@ def _both(left: bool | str, right: bool | str, word: str) -> bool | str:
 def _compared(fn: str, left: ast.AST, right: ast.AST, known: Mapping[str, Size]) -> bool | str:
     a, b = (dims.substitute(dims.parse(ast.unparse(side)), known) for side in (left, right))
     answer = dims.compare(fn, a, b)
+    if answer is None and fn == "==" and (_pinned(a, b) or _pinned(b, a)):
+        raise errors.UnsupportedError(f"PyTorch decomposes it for the one size {a} == {b} only; make this axis static")
     return f"{a} {fn} {b}" if answer is None else answer
+
+
+def _pinned(size: Size, number: Size) -> bool:
+    """Whether equality would leave a dynamic size one value (`min(2, n) == 2` leaves it many)."""
+    return isinstance(size, Dim) and isinstance(number, int) and all(atom.fn is None for atom in size.atoms)

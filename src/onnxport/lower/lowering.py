@@ -58,7 +58,7 @@ class Lowering:
 
     def run(self) -> Lowered:
         """Lowers all nodes; missing operators are reported together before anything is built."""
-        missing.check(self.graph, self.knows)
+        missing.check(self.graph, self.knows, self.missing_inside)
         self.block(self.graph.block)
         outputs = [self.output(o) for o in self.graph.outputs]
         return Lowered(self.g, outputs, self.env)
@@ -66,6 +66,10 @@ class Lowering:
     def knows(self, node: Node) -> bool:
         """Whether a node can be lowered: by a function, or by what it is made of."""
         return missing.has_function(node) or (self.decomposer is not None and self.decomposer.exists(node))
+
+    def missing_inside(self, node: Node) -> list[str]:
+        """The operators without a translation that a node would be decomposed into."""
+        return [] if self.decomposer is None else self.decomposer.missing(node, self.knows)
 
     def block(self, block: Block) -> None:
         """Lowers the nodes of one block in order."""

@@ -11,13 +11,23 @@ from onnxport.lower import scalars, structural
 from onnxport.ops import registry
 
 
-def check(graph: Graph, knows: Callable[[Node], bool]) -> None:
-    """Raises one `UnsupportedOperatorError` that lists every operator that cannot be lowered, with place and count."""
+def check(graph: Graph, knows: Callable[[Node], bool], inside: Callable[[Node], list[str]] = lambda node: []) -> None:
+    """Raises one `UnsupportedOperatorError` that lists every operator that cannot be lowered, with place and count.
+
+    inside: the operators that are missing among those that one is decomposed into.
+    """
+    tried: set[str] = set()
     missing: dict[str, list[Node]] = {}
     for node in walk(graph.block):
-        if not has_function(node) and not knows(node):
-            name = f"{node.op}.{node.overload}" if node.overload else node.op
+        if has_function(node):
+            continue
+        name = f"{node.op}.{node.overload}" if node.overload else node.op
+        if name in missing or not knows(node):
             missing.setdefault(name, []).append(node)
+        elif name not in tried:
+            tried.add(name)
+            if inside(node):
+                missing.setdefault(name, []).append(node)
     if missing:
         raise errors.UnsupportedOperatorError(_message(missing))
 
