@@ -94,17 +94,17 @@ def _varies(read: Read, env: dict[Captured, Any]) -> bool:
 
 def _traced_uses(graph: Graph) -> set[tuple[Captured, str]]:
     """(size, source line) for each place where the trace passed a size on to an operator."""
-    origins: dict[Captured, Captured] = {}
+    # What each converted size was made from: Python may have read any of these.
+    origins: dict[Captured, tuple[Captured, ...]] = {}
     uses: set[tuple[Captured, str]] = set()
     for node in walk(graph.block):
         if node.op in _CONVERSIONS:
             for value in node.inputs():
-                origins[node.outputs[0]] = origins.get(value, value)
+                origins[node.outputs[0]] = (*origins.get(value, ()), value)
             continue
         line = ""
         for value in node.inputs():
-            origin = origins.get(value)
-            if origin is not None:
+            for origin in origins.get(value, ()):
                 line = line or where(node.source)
                 uses.add((origin, line))
     return uses
