@@ -22,7 +22,7 @@ _COMPARISONS = {"aten::eq": "==", "aten::ne": "!=", "aten::lt": "<", "aten::le":
 _READS_SIZES_ONLY = frozenset({"aten::size", "aten::sym_size", "aten::numel", "aten::ones_like", "aten::zeros_like", "aten::full_like", "aten::empty_like",
                                "aten::new_zeros", "aten::new_ones", "aten::new_full", "aten::new_empty"})
 _FLIPPED = {"==": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
-_CONVERSIONS = frozenset({"aten::Int", "aten::IntImplicit", "aten::ScalarImplicit", "prim::NumToTensor"})
+_CONVERSIONS = frozenset({"aten::Int", "aten::IntImplicit", "aten::ScalarImplicit"})
 _WORDS = {"index": "it is used as an index or a size that the trace cannot follow", "number": "a number is taken from it", "array": "it is turned into an array", "range": "a Python loop runs over it",
           "length": "its length is taken", "iterate": "a Python loop runs over it"}
 
