@@ -249,7 +249,8 @@ def _resize(name: str) -> Callable[..., Any]:
             source, _ = user_line(2)
             raise errors.UnsupportedError(
                 f"{name} cannot be exported: it changes a tensor's size in place; make a new tensor\n  at {source}")
-        return original(self, *args, **kwargs)  # type: ignore[no-any-return]
+        resized: torch.Tensor = original(self, *args, **kwargs)
+        return resized
 
     return resize
 

@@ -16,11 +16,11 @@ try:
     import torch.jit._trace as _jit_trace
     from torch._C import _create_graph_by_tracing as create_graph_by_tracing
     from torch._C import _get_tracing_state as get_tracing_state
-    from torch._C import _get_value_trace as get_value_trace
+    from torch._C import _get_value_trace as get_value_trace  # type: ignore[attr-defined]
     from torch._C import _jit_pass_inline as inline
-    from torch._C import _jit_set_tracer_state_warn as set_tracer_warnings
-    from torch._C import _set_tracing_state as set_tracing_state
-    from torch._C import _set_value_trace as set_value_trace
+    from torch._C import _jit_set_tracer_state_warn as set_tracer_warnings  # type: ignore[attr-defined]
+    from torch._C import _set_tracing_state as set_tracing_state  # type: ignore[attr-defined]
+    from torch._C import _set_value_trace as set_value_trace  # type: ignore[attr-defined]
     from torch._C import parse_schema
     from torch.jit._trace import _create_interpreter_name_lookup_fn as variable_name_lookup
 except ImportError as cause:  # pragma: no cover - depends on the installed torch
@@ -109,7 +109,7 @@ _scopes = _Scopes()
 
 def _scopes_on() -> Any:
     before = _jit_trace._trace_module_map
-    _jit_trace._trace_module_map = _scopes
+    _jit_trace._trace_module_map = _scopes  # type: ignore[assignment]
     return before
 
 

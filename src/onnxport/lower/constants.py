@@ -46,7 +46,7 @@ def compute(g: Builder, node: Node, args: dict[str, Any]) -> Any:
     if any(o.kind != "tensor" or o.shape is None or None in o.shape or o.dtype is None for o in outputs) or not outputs:
         return None
     size_in = sum(_size(c) for c in found)
-    size_out = sum(o.dtype.itemsize * _count(o.shape) for o in outputs)  # type: ignore[union-attr,arg-type]
+    size_out = sum([o.dtype.itemsize * _count(o.shape) for o in outputs if o.dtype is not None and o.shape is not None])
     if size_out > max(size_in * (_GROWTH if any(c.parameter for c in found) else 1), folding.SMALL):
         return None
     overload = _overload(node)

@@ -74,8 +74,8 @@ def _on_batch(g: Builder, op_type: str, x: Value, count: int, outputs: int = 1, 
     """A pooling operator of ONNX, which wants a batch dim."""
     if rank_of(x) > count + 1:
         return g.op(op_type, x, outputs=outputs, **attrs)
-    made = g.op(op_type, sizes.unsqueeze(g, x, [0]), outputs=outputs, **attrs)
-    return sizes.squeeze(g, made, [0]) if outputs == 1 else tuple(sizes.squeeze(g, v, [0]) for v in made)
+    made = [sizes.squeeze(g, v, [0]) for v in g.several(op_type, sizes.unsqueeze(g, x, [0]), outputs=outputs, **attrs)]
+    return made[0] if outputs == 1 else tuple(made)
 
 
 # ---------------------------------------------------------------------- the mean

@@ -57,13 +57,13 @@ def _scaled(g: Builder, query: Value, scale: float | None) -> Value:
     size = shape_of(query)[-1]
     if scale is not None or isinstance(size, int):
         factor = scale if scale is not None else 1 / math.sqrt(max(size, 1)) if isinstance(size, int) else 1.0
-        return g.op("Mul", query, g.const(factor, query.dtype))  # type: ignore[no-any-return]
-    return g.op("Div", query, g.op("Sqrt", g.op("Cast", g.scalar(size), to=query.dtype)))  # type: ignore[no-any-return]
+        return g.op("Mul", query, g.const(factor, query.dtype))
+    return g.op("Div", query, g.op("Sqrt", g.op("Cast", g.scalar(size), to=query.dtype)))
 
 
 def _transposed(g: Builder, x: Value) -> Value:
     rank = rank_of(x)
-    return g.op("Transpose", x, perm=[*range(rank - 2), rank - 1, rank - 2])  # type: ignore[no-any-return]
+    return g.op("Transpose", x, perm=[*range(rank - 2), rank - 1, rank - 2])
 
 
 def _weights(g: Builder, scores: Value, mask: Value | None, causal: bool) -> tuple[Value, Value]:
@@ -122,9 +122,9 @@ def _causal_mask(g: Builder, rows: Size, columns: Size, dtype: DataType) -> Valu
     if isinstance(rows, int) and isinstance(columns, int) and rows * columns <= _LARGEST_MASK:
         return g.const(torch.full((rows, columns), float("-inf"), dtype=to_torch(dtype)).triu(1))
     if g.opset >= 14:
-        return g.op("Trilu", g.op("Expand", g.const(float("-inf"), dtype), g.sizes([rows, columns])), g.const(1), upper=1)  # type: ignore[no-any-return]
+        return g.op("Trilu", g.op("Expand", g.const(float("-inf"), dtype), g.sizes([rows, columns])), g.const(1), upper=1)
     behind = g.op("Greater", count_up(g, columns), unsqueeze(g, count_up(g, rows), [1]))
-    return g.op("Where", behind, g.const(float("-inf"), dtype), g.const(0.0, dtype))  # type: ignore[no-any-return]
+    return g.op("Where", behind, g.const(float("-inf"), dtype), g.const(0.0, dtype))
 
 
 def count_up(g: Builder, size: Size) -> Value:
@@ -132,7 +132,7 @@ def count_up(g: Builder, size: Size) -> Value:
     if isinstance(size, int):
         return g.const(list(range(size)), DataType.INT64)
     if g.opset >= 11:
-        return g.op("Range", g.const(0), g.scalar(size), g.const(1))  # type: ignore[no-any-return]
+        return g.op("Range", g.const(0), g.scalar(size), g.const(1))
     if g.opset < 9:
         raise errors.UnsupportedError(f"counting up to a dynamic size needs opset 9 or higher (opset_version={g.opset} was asked)")
     ones = g.op("ConstantOfShape", g.sizes([size]), value=torch.ones(1, dtype=torch.int64))

@@ -32,7 +32,7 @@ def contract(g: Builder, left: Value, right: Value, names: tuple[str, str], resu
     product = g.op("MatMul", left, right)
     order = batch + rows + columns
     product = reshape(g, product, [size[n] for n in order])
-    return g.op("Transpose", product, perm=[order.index(n) for n in result])  # type: ignore[no-any-return]
+    return g.op("Transpose", product, perm=[order.index(n) for n in result])
 
 
 def _sizes(x: Value, names: Sequence[str]) -> dict[str, Size]:
@@ -64,9 +64,9 @@ def einsum(g: Builder, equation: str, tensors: list[Value], path: list[int] | No
     """
     terms, result = _terms(equation.replace(" ", ""), [rank_of(t) for t in tensors])
     if len(tensors) == 2 and _is_matmul(terms, result) and not _broadcasts(tensors, terms):
-        return g.op("MatMul", *tensors)  # type: ignore[no-any-return]
+        return g.op("MatMul", *tensors)
     if g.opset >= 12:
-        return g.op("Einsum", *tensors, equation=f"{','.join(terms)}->{result}")  # type: ignore[no-any-return]
+        return g.op("Einsum", *tensors, equation=f"{','.join(terms)}->{result}")
     if any(len(set(t)) < len(t) for t in terms) or _broadcasts(tensors, terms):
         raise errors.UnsupportedError(f"einsum {equation!r}, with a diagonal or a dim that broadcasts, needs opset 12 or higher "
                                       f"(opset_version={g.opset} was asked)")
@@ -80,7 +80,7 @@ def einsum(g: Builder, equation: str, tensors: list[Value], path: list[int] | No
 
 def _alone(g: Builder, x: Value, names: str, result: str) -> Value:
     x, left = _without_single(g, x, names, result)
-    return g.op("Transpose", x, perm=[left.index(n) for n in result])  # type: ignore[no-any-return]
+    return g.op("Transpose", x, perm=[left.index(n) for n in result])
 
 
 def _terms(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
@@ -148,10 +148,10 @@ def inner(g: Builder, self: Value, other: Value) -> Value:
     The sums of products over the last dims; a scalar scales. ONNX MatMul (and Transpose), or Mul.
     """
     if 0 in (rank_of(self), rank_of(other)):
-        return g.op("Mul", self, other)  # type: ignore[no-any-return]
+        return g.op("Mul", self, other)
     if rank_of(other) <= 2:
         other = g.op("Transpose", other, perm=[1, 0]) if rank_of(other) == 2 else other
-        return g.op("MatMul", self, other)  # type: ignore[no-any-return]
+        return g.op("MatMul", self, other)
     return tensordot(g, self, other, [-1], [-1])
 
 
@@ -187,7 +187,7 @@ def bilinear(g: Builder, input1: Value, input2: Value, weight: Value, bias: Valu
     middle = reshape(g, g.op("MatMul", input1, joined), [*shape_of(input1)[:-1], out, b])
     result = g.op("MatMul", middle, unsqueeze(g, input2, [rank_of(input2)]))
     result = g.op("Squeeze", result, g.const([rank_of(input2)]))
-    return result if bias is None else g.op("Add", result, bias)  # type: ignore[no-any-return]
+    return result if bias is None else g.op("Add", result, bias)
 
 
 @aten
@@ -204,10 +204,10 @@ def cross(g: Builder, self: Value, other: Value, dim: int | None = None) -> Valu
     back = dim % max(rank_of(left), rank_of(right)) - max(rank_of(left), rank_of(right)) if dim >= 0 else dim
 
     def turned(x: Value, order: list[int]) -> Value:
-        return g.op("Gather", x, g.const(order), axis=rank_of(x) + back)  # type: ignore[no-any-return]
+        return g.op("Gather", x, g.const(order), axis=rank_of(x) + back)
 
     forward = g.op("Mul", turned(left, [1, 2, 0]), turned(right, [2, 0, 1]))
-    return g.op("Sub", forward, g.op("Mul", turned(left, [2, 0, 1]), turned(right, [1, 2, 0])))  # type: ignore[no-any-return]
+    return g.op("Sub", forward, g.op("Mul", turned(left, [2, 0, 1]), turned(right, [1, 2, 0])))
 
 
 @aten

@@ -29,7 +29,7 @@ def cumsum(g: Builder, self: Value, dim: int, dtype: torch.dtype | None = None) 
         return x
     axis = axis_of(x, dim)
     if g.opset >= 11:
-        return g.op("CumSum", x, g.const(axis))  # type: ignore[no-any-return]
+        return g.op("CumSum", x, g.const(axis))
     size = shape_of(x)[axis]
     if is_integer(x.dtype) and isinstance(size, int) and size <= _LARGEST_TRIANGLE and g.opset >= 9:
         return _by_triangle(g, x, axis, size)
@@ -40,7 +40,7 @@ def _by_triangle(g: Builder, x: Value, axis: int, size: int) -> Value:
     perm = list(range(rank_of(x)))
     perm[axis], perm[-1] = perm[-1], perm[axis]
     triangle = g.const(torch.ones(size, size, dtype=torch.int64).triu(), x.dtype)
-    return g.op("Transpose", g.op("MatMul", g.op("Transpose", x, perm=perm), triangle), perm=perm)  # type: ignore[no-any-return]
+    return g.op("Transpose", g.op("MatMul", g.op("Transpose", x, perm=perm), triangle), perm=perm)
 
 
 def _start(g: Builder, x: Value, axis: int, number: Number) -> Value:
@@ -71,7 +71,7 @@ def cumprod(g: Builder, self: Value, dim: int, dtype: torch.dtype | None = None)
         return x
     axis = axis_of(x, dim)
     if g.opset >= 26:
-        return g.op("CumProd", x, g.const(axis))  # type: ignore[no-any-return]
+        return g.op("CumProd", x, g.const(axis))
     return _running(g, "cumprod", "Mul", x, axis, 1)
 
 
@@ -140,7 +140,7 @@ def cummin(g: Builder, self: Value, dim: int) -> tuple[Value, Value]:
 
 def between(g: Builder, x: Value, axis: int, start: int, end: int | None) -> Value:
     """x[start:end] along `axis`."""
-    return g.op("Slice", x, g.const([start]), g.const([2**63 - 1 if end is None else end]), g.const([axis]))  # type: ignore[no-any-return]
+    return g.op("Slice", x, g.const([start]), g.const([2**63 - 1 if end is None else end]), g.const([axis]))
 
 
 @aten
@@ -186,7 +186,7 @@ def trapezoid(g: Builder, y: Value, x: Value | None = None, dx: Number = 1, dim:
     ONNX Slice, Add, Mul, ReduceSum.
     """
     areas, axis = _areas(g, y, x, dx, dim)
-    return g.op("ReduceSum", areas, g.const([axis]), keepdims=0)  # type: ignore[no-any-return]
+    return g.op("ReduceSum", areas, g.const([axis]), keepdims=0)
 
 
 @aten

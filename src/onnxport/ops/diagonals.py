@@ -46,7 +46,7 @@ def _diagonal(g: Builder, x: Value, offset: int, dim1: int, dim2: int) -> Value:
     else:
         result = g.op("Slice", flat, g.sizes([start]), g.sizes([end]), g.const([rank - 2]), g.sizes([columns + 1]))
     result.shape = (*batch, length)
-    return result  # type: ignore[no-any-return]
+    return result
 
 
 def diagonal_mask(g: Builder, rows: Size, columns: Size, offset: int) -> Value:
@@ -57,7 +57,7 @@ def diagonal_mask(g: Builder, rows: Size, columns: Size, offset: int) -> Value:
             mask.diagonal(offset).fill_(True)
         return g.const(mask)
     across, down = (g.op("Range", g.const(0), g.scalar(n), g.const(1)) for n in (columns, rows))
-    return g.op("Equal", across, sizes.unsqueeze(g, g.op("Add", down, g.const(offset)), [1]))  # type: ignore[no-any-return]
+    return g.op("Equal", across, sizes.unsqueeze(g, g.op("Add", down, g.const(offset)), [1]))
 
 
 @aten

@@ -25,7 +25,7 @@ def embedding(g: Builder, weight: Value, indices: Value, padding_idx: Size = -1)
     """
     if indices.dtype not in (INT64, DataType.INT32):
         indices = cast(g, indices, INT64)
-    return g.op("Gather", weight, indices, axis=0)  # type: ignore[no-any-return]
+    return g.op("Gather", weight, indices, axis=0)
 
 
 @aten
@@ -89,7 +89,7 @@ def _even_bags(g: Builder, weight: Value, indices: Value, factors: Value | None,
     rows = g.op("Gather", weight, sizes.reshape(g, indices, [-1, length]), axis=0)
     if factors is not None:
         rows = g.op("Mul", rows, sizes.reshape(g, factors, [-1, length, 1]))
-    return g.op(("ReduceSum", "ReduceMean", "ReduceMax")[mode], rows, g.const([1]), keepdims=0)  # type: ignore[no-any-return]
+    return g.op(("ReduceSum", "ReduceMean", "ReduceMax")[mode], rows, g.const([1]), keepdims=0)
 
 
 def _bag_of_each(g: Builder, indices: Value, offsets: Value) -> Value:
@@ -99,7 +99,7 @@ def _bag_of_each(g: Builder, indices: Value, offsets: Value) -> Value:
         return g.const(torch.searchsorted(offsets.const.tensor, torch.arange(total), right=True) - 1)
     nothing, one = sizes.expand(g, g.const([0]), [total + 1]), sizes.expand(g, g.const([1]), [bags])
     starts = scatter_elements(g, nothing, offsets, one, 0, "add")
-    return g.op("Sub", sliced(g, g.op("CumSum", starts, g.const(0)), 0, 0, -1), g.const(1))  # type: ignore[no-any-return]
+    return g.op("Sub", sliced(g, g.op("CumSum", starts, g.const(0)), 0, 0, -1), g.const(1))
 
 
 def _bags(g: Builder, weight: Value, indices: Value, bag: Value, factors: Value | None, bags: Size, mode: int,
@@ -121,7 +121,7 @@ def _bags(g: Builder, weight: Value, indices: Value, bag: Value, factors: Value 
     held = scatter_elements(g, sizes.expand(g, g.const([0.0], DataType.FLOAT), [bags]), bag, ones, 0, "add")
     held = sizes.unsqueeze(g, held, [1])
     if mode == 2:
-        return g.op("Where", g.op("Greater", held, g.const(0.0)), result, g.const(0.0, dtype))  # type: ignore[no-any-return]
+        return g.op("Where", g.op("Greater", held, g.const(0.0)), result, g.const(0.0, dtype))
     return g.op("Div", result, cast(g, g.op("Max", held, g.const(1.0)), dtype))  # type: ignore[no-any-return,arg-type]
 
 

@@ -13,7 +13,7 @@ def _softmax_of(g: Builder, op_type: str, x: Value, dim: int, half_to_float: boo
     x = cast(g, x, DataType.FLOAT) if half_to_float else floating(g, x)
     if rank_of(x) == 0:
         return reshape(g, g.op(op_type, reshape(g, x, [1]), axis=0), [])
-    return g.op(op_type, x, axis=axis_of(x, dim))  # type: ignore[no-any-return]
+    return g.op(op_type, x, axis=axis_of(x, dim))
 
 
 @aten("_softmax")

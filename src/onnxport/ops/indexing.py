@@ -34,7 +34,7 @@ def slice_(g: Builder, self: Value, dim: int = 0, start: Size | None = None, end
     if isinstance(step, Dim):
         axis = axis_of(self, dim)
         bounds = (g.sizes([0 if start is None else start]), g.sizes([shape_of(self)[axis] if end is None else end]))
-        return g.op("Slice", self, *bounds, g.const([axis]), g.sizes([step]))  # type: ignore[no-any-return]
+        return g.op("Slice", self, *bounds, g.const([axis]), g.sizes([step]))
     return sliced(g, self, axis_of(self, dim), 0 if start is None else start, end, step)
 
 
@@ -113,7 +113,7 @@ def index(g: Builder, self: Value, indices: list[Value | None]) -> Value:
         axis = next(a for a, i in enumerate(indices) if i is not None)
         if is_mask(given[0]):
             return compressed(g, self, axis, given[0])
-        return g.op("Gather", self, _gatherable(g, given[0]), axis=axis)  # type: ignore[no-any-return]
+        return g.op("Gather", self, _gatherable(g, given[0]), axis=axis)
     places = places_of(g, [_row_of_scalar(g, i) for i in indices])
     self = _with_axes_for_scalars(g, self, indices)
     if not places.adjacent:
@@ -169,16 +169,16 @@ def taken(g: Builder, x: Value, axis: int, tensors: list[Value]) -> Value:
     """`x` indexed by a tensor for each of the axes from `axis` on."""
     count = len(tensors)
     if count == 1:
-        return g.op("Gather", x, _gatherable(g, tensors[0]), axis=axis)  # type: ignore[no-any-return]
+        return g.op("Gather", x, _gatherable(g, tensors[0]), axis=axis)
     shape = shape_of(x)
     known = dims.is_static(shape[axis:axis + count])
     if known and all(t.const is not None for t in tensors):
-        return g.op("Gather", merged(g, x, axis, axis + count), _number(g, shape[axis:axis + count], tensors), axis=axis)  # type: ignore[no-any-return]
+        return g.op("Gather", merged(g, x, axis, axis + count), _number(g, shape[axis:axis + count], tensors), axis=axis)
     if axis == 0 and count == 2 and g.opset >= 12 and shape_of(tensors[1]) == shape[:1] and counts_up(tensors[0], shape[0]):
-        return g.op("GatherND", x, sizes.unsqueeze(g, cast(g, tensors[1], INT64), [1]), batch_dims=1)  # type: ignore[no-any-return]
+        return g.op("GatherND", x, sizes.unsqueeze(g, cast(g, tensors[1], INT64), [1]), batch_dims=1)
     same = all(shape_of(t) == shape_of(tensors[0]) for t in tensors)
     if g.opset < 11 or (known and (axis > 0 or not same)):
-        return g.op("Gather", merged(g, x, axis, axis + count), _number(g, shape[axis:axis + count], tensors), axis=axis)  # type: ignore[no-any-return]
+        return g.op("Gather", merged(g, x, axis, axis + count), _number(g, shape[axis:axis + count], tensors), axis=axis)
     axes = list(range(axis, axis + count))
     result = g.op("GatherND", to_front(g, x, axes), stacked_index(g, tensors))
     new = rank_of(result) - (rank_of(x) - count)
@@ -217,7 +217,7 @@ def _from_front(g: Builder, x: Value, size: Size) -> Value:
             return g.const(torch.where(x.const.tensor < 0, x.const.tensor + size, x.const.tensor))
     if never_negative(x):
         return x
-    return g.op("Mod", x, g.scalar(dims.maximum(size, 1)))  # type: ignore[no-any-return]
+    return g.op("Mod", x, g.scalar(dims.maximum(size, 1)))
 
 
 def never_negative(x: Value) -> bool:
@@ -245,7 +245,7 @@ def stacked_index(g: Builder, tensors: Sequence[Value]) -> Value:
     both = broadcast(g, [cast(g, t, INT64) for t in tensors])
     rank = rank_of(both[0])
     columns = [sizes.unsqueeze(g, t, [rank]) for t in both]
-    return columns[0] if len(columns) == 1 else g.op("Concat", *columns, axis=rank)  # type: ignore[no-any-return]
+    return columns[0] if len(columns) == 1 else g.op("Concat", *columns, axis=rank)
 
 
 @aten
@@ -264,13 +264,13 @@ def index_select(g: Builder, self: Value, dim: int, index: Value) -> Value:
     if rank_of(self) == 0:
         return self
     row = sizes.reshape(g, index, [1]) if rank_of(index) == 0 else index
-    return g.op("Gather", self, _gatherable(g, row), axis=axis_of(self, dim))  # type: ignore[no-any-return]
+    return g.op("Gather", self, _gatherable(g, row), axis=axis_of(self, dim))
 
 
 @aten
 def take(g: Builder, self: Value, index: Value) -> Value:
     """take(Tensor self, Tensor index) -> Tensor: of all elements in a row. ONNX Reshape, Gather."""
-    return g.op("Gather", sizes.reshape(g, self, [-1]), _gatherable(g, index), axis=0)  # type: ignore[no-any-return]
+    return g.op("Gather", sizes.reshape(g, self, [-1]), _gatherable(g, index), axis=0)
 
 
 @aten
@@ -284,9 +284,9 @@ def gather(g: Builder, self: Value, dim: int, index: Value, sparse_grad: bool = 
         return sizes.reshape(g, row, shape_of(index))
     axis = axis_of(self, dim)
     if rank_of(self) == 1 and rank_of(index) == 1:
-        return g.op("Gather", self, _gatherable(g, index), axis=0)  # type: ignore[no-any-return]
+        return g.op("Gather", self, _gatherable(g, index), axis=0)
     if g.opset >= 11:
-        return g.op("GatherElements", self, _gatherable(g, index), axis=axis)  # type: ignore[no-any-return]
+        return g.op("GatherElements", self, _gatherable(g, index), axis=axis)
     shape, wanted = shape_of(self), shape_of(index)
     if not dims.is_static(shape) or not dims.is_static(wanted):
         raise errors.UnsupportedError(f"gather with dynamic axes needs opset 11 or higher (opset_version={g.opset} was asked)")
@@ -294,7 +294,7 @@ def gather(g: Builder, self: Value, dim: int, index: Value, sparse_grad: bool = 
     grid = torch.meshgrid(*(torch.arange(n) for n in wanted), indexing="ij")  # type: ignore[arg-type]
     fixed = sum((grid[a] * strides[a] for a in range(len(wanted)) if a != axis), torch.zeros(tuple(wanted), dtype=torch.int64))  # type: ignore[arg-type]
     place = g.op("Add", g.op("Mul", cast(g, index, INT64), g.const(strides[axis])), g.const(fixed))
-    return g.op("Gather", sizes.reshape(g, self, [-1]), place, axis=0)  # type: ignore[no-any-return]
+    return g.op("Gather", sizes.reshape(g, self, [-1]), place, axis=0)
 
 
 @aten
@@ -341,7 +341,7 @@ def nonzero(g: Builder, self: Value) -> Value:
         return sliced(g, g.op("Transpose", matrix, perm=[1, 0]), 1, 0, 0)
     if rank_of(self) == 1:
         return sizes.reshape(g, matrix, [shape_of(matrix)[1], 1])
-    return g.op("Transpose", matrix, perm=[1, 0])  # type: ignore[no-any-return]
+    return g.op("Transpose", matrix, perm=[1, 0])
 
 
 @aten("nonzero_numpy", "where.")

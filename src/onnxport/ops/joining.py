@@ -27,7 +27,7 @@ def cat(g: Builder, tensors: list[Value], dim: int = 0, axis: int | None = None)
     rank = max(rank_of(v) for v in values)
     kept = [v for v in values if rank_of(v) == rank and not (rank == 1 and v.shape == (0,))] or values[:1]
     position = axis_of(kept[0], dim if axis is None else axis)
-    return kept[0] if len(kept) == 1 else g.op("Concat", *kept, axis=position)  # type: ignore[no-any-return]
+    return kept[0] if len(kept) == 1 else g.op("Concat", *kept, axis=position)
 
 
 @aten
@@ -47,7 +47,7 @@ def stacked(g: Builder, values: list[Value], dim: int) -> Value:
     if axis < rank and len(values) > 2 and isinstance(shape[axis], int) and sum(not isinstance(s, int) for s in shape[axis + 1:]) <= 1:
         whole = g.op("Concat", *values, axis=axis)
         return sizes.reshape(g, whole, [*shape_of(whole)[:axis], len(values), *shape[axis:]])
-    return g.op("Concat", *(sizes.unsqueeze(g, v, [axis]) for v in values), axis=axis)  # type: ignore[no-any-return]
+    return g.op("Concat", *(sizes.unsqueeze(g, v, [axis]) for v in values), axis=axis)
 
 
 @aten
@@ -92,7 +92,7 @@ def block_diag(g: Builder, tensors: list[Value]) -> Value:
     for value, width in zip(values, widths, strict=True):
         rows.append(g.op("Pad", value, g.sizes([0, before, 0, total - before - width])))
         before = before + width
-    return rows[0] if len(rows) == 1 else g.op("Concat", *rows, axis=0)  # type: ignore[no-any-return]
+    return rows[0] if len(rows) == 1 else g.op("Concat", *rows, axis=0)
 
 
 @aten
@@ -107,7 +107,7 @@ def _chunk_cat(g: Builder, tensors: list[Value], dim: int, num_chunks: int) -> V
         padded = dims.ceildiv(shape[axis], num_chunks) * num_chunks
         x = g.op("Pad", x, g.sizes([*[0] * (rank_of(x) + axis), padded - shape[axis], *[0] * (rank_of(x) - axis - 1)]))
         rows.append(sizes.reshape(g, x, [*shape[:axis], num_chunks, -1]))
-    return rows[0] if len(rows) == 1 else g.op("Concat", *rows, axis=axis_of(tensors[0], dim) + 1)  # type: ignore[no-any-return]
+    return rows[0] if len(rows) == 1 else g.op("Concat", *rows, axis=axis_of(tensors[0], dim) + 1)
 
 
 # ---------------------------------------------------------------------- apart

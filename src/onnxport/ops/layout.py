@@ -163,7 +163,7 @@ def permuted(g: Builder, x: Value, order: Sequence[int]) -> Value:
     moving = [a for a in order if shape[a] != 1]
     if moving == sorted(moving) and dims.is_static([shape[a] for a in order]):
         return sizes.reshape(g, x, [shape[a] for a in order])
-    return g.op("Transpose", x, perm=order)  # type: ignore[no-any-return]
+    return g.op("Transpose", x, perm=order)
 
 
 @aten("transpose", "swapaxes", "swapdims", "transpose_copy")
@@ -339,7 +339,7 @@ def _rolled(g: Builder, x: Value, axis: int, shift: Size) -> Value:
         if size == 0 or shift % size == 0:
             return x
         if size <= 4096:
-            return g.op("Gather", x, g.const([(i - shift) % size for i in range(size)]), axis=axis)  # type: ignore[no-any-return]
+            return g.op("Gather", x, g.const([(i - shift) % size for i in range(size)]), axis=axis)
         shift %= size
     if isinstance(shift, int) and shift < 0 and dims.compare(">=", size, -shift):
         first = -shift  # so many are cut off in front: a number that needs no node
@@ -417,5 +417,5 @@ def _windows(g: Builder, length: Size, count: Size, size: int, step: int) -> Val
     if isinstance(count, int):
         return g.const([[i * step + j for j in range(size)] for i in range(count)] if count else [], DataType.INT64)
     starts = g.op("Range", g.const(0), g.scalar(length - (size - 1)), g.const(step))
-    return g.op("Add", sizes.unsqueeze(g, starts, [1]), g.const(list(range(size))))  # type: ignore[no-any-return]
+    return g.op("Add", sizes.unsqueeze(g, starts, [1]), g.const(list(range(size))))
 

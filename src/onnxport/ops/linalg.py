@@ -55,7 +55,7 @@ def linalg_matrix_power(g: Builder, self: Value, n: int) -> Value:
     base = self if n >= 0 else inverse(g, self)
     if n == 0:
         eye = identity(g, _size(self, "the power 0"), self.dtype)
-        return g.op("Expand", eye, g.sizes(shape_of(self)))  # type: ignore[no-any-return]
+        return g.op("Expand", eye, g.sizes(shape_of(self)))
     result: Value | None = None
     rest = abs(n)
     while rest:
@@ -72,12 +72,12 @@ def linalg_matrix_power(g: Builder, self: Value, n: int) -> Value:
 
 def _row(g: Builder, x: Value, i: int) -> Value:
     """Row i of matrices, as (..., 1, columns)."""
-    return g.op("Gather", x, g.const([i]), axis=rank_of(x) - 2)  # type: ignore[no-any-return]
+    return g.op("Gather", x, g.const([i]), axis=rank_of(x) - 2)
 
 
 def _column(g: Builder, x: Value, i: int) -> Value:
     """Column i, as (..., rows, 1)."""
-    return g.op("Gather", x, g.const([i]), axis=rank_of(x) - 1)  # type: ignore[no-any-return]
+    return g.op("Gather", x, g.const([i]), axis=rank_of(x) - 1)
 
 
 def eliminated(g: Builder, a: Value, right: Value, what: str) -> tuple[Value, Value]:
@@ -143,7 +143,7 @@ def linalg_inv_ex(g: Builder, A: Value, check_errors: bool = False) -> tuple[Val
 def _no_info(g: Builder, x: Value) -> Value:
     batch = shape_of(x)[:-2]
     zero = g.const(0, DataType.INT32)
-    return g.op("Expand", zero, g.sizes(batch)) if batch else zero  # type: ignore[no-any-return]
+    return g.op("Expand", zero, g.sizes(batch)) if batch else zero
 
 
 @aten("linalg_det", "det")
@@ -152,16 +152,16 @@ def linalg_det(g: Builder, A: Value | None = None, self: Value | None = None) ->
     x = A if A is not None else self
     assert x is not None
     if x.dtype == DataType.FLOAT and g.opset >= 11:
-        return g.op("Det", x)  # type: ignore[no-any-return]
+        return g.op("Det", x)
     first = _column(g, x, 0) if _size(x, "the determinant") else x
     determinant = eliminated(g, x, first, "the determinant")[1]
-    return g.op("Squeeze", determinant, g.const([rank_of(x) - 2, rank_of(x) - 1]))  # type: ignore[no-any-return]
+    return g.op("Squeeze", determinant, g.const([rank_of(x) - 2, rank_of(x) - 1]))
 
 
 @aten
 def logdet(g: Builder, self: Value) -> Value:
     """logdet(Tensor self) -> Tensor. ONNX Det, Log."""
-    return g.op("Log", linalg_det(g, self))  # type: ignore[no-any-return]
+    return g.op("Log", linalg_det(g, self))
 
 
 @aten("linalg_slogdet", "slogdet")
@@ -194,7 +194,7 @@ def _solved(g: Builder, a: Value, b: Value, left: bool) -> Value:
     result = eliminated(g, a, b, "the solution")[0]
     if not left:
         result = swap(result)
-    return g.op("Squeeze", result, g.const([rank_of(result) - 1])) if vector else result  # type: ignore[no-any-return]
+    return g.op("Squeeze", result, g.const([rank_of(result) - 1])) if vector else result
 
 
 def _same_batch(g: Builder, a: Value, b: Value) -> tuple[Value, Value]:
@@ -244,7 +244,7 @@ def linalg_cholesky(g: Builder, self: Value, upper: bool = False) -> Value:
         if i < n - 1:
             rest = g.op("Sub", rest, g.op("MatMul", column, g.op("Transpose", column, perm=[*range(last - 1), last, last - 1])))
     result = g.op("Concat", *columns, axis=last)
-    return g.op("Transpose", result, perm=[*range(last - 1), last, last - 1]) if upper else result  # type: ignore[no-any-return]
+    return g.op("Transpose", result, perm=[*range(last - 1), last, last - 1]) if upper else result
 
 
 @aten
@@ -271,7 +271,7 @@ def _of_factor(g: Builder, factor: Value, upper: bool) -> Value:
     ones = torch.ones(n, n, dtype=torch.bool)
     factor = g.op("Where", g.const(ones.triu() if upper else ones.tril()), factor, g.const(0.0, factor.dtype))
     other = g.op("Transpose", factor, perm=[*range(last - 1), last, last - 1])
-    return g.op("MatMul", other, factor) if upper else g.op("MatMul", factor, other)  # type: ignore[no-any-return]
+    return g.op("MatMul", other, factor) if upper else g.op("MatMul", factor, other)
 
 
 @aten
@@ -313,4 +313,4 @@ def linalg_vander(g: Builder, x: Value, N: int | None = None) -> Value:
     if not isinstance(count, int):
         raise errors.UnsupportedError(f"a Vandermonde matrix with a dynamic number of powers, {count}")
     x = x if x.dtype in (DataType.FLOAT, DataType.DOUBLE) else cast(g, x, DataType.INT64)
-    return g.op("Pow", unsqueeze(g, x, [axis_of(x, -1) + 1]), g.const(list(range(count)), x.dtype))  # type: ignore[no-any-return]
+    return g.op("Pow", unsqueeze(g, x, [axis_of(x, -1) + 1]), g.const(list(range(count)), x.dtype))

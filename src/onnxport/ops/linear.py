@@ -19,21 +19,21 @@ def linear(g: Builder, input: Value, weight: Value, bias: Value | None = None) -
     input (*, in), weight (out, in) or (in,), bias (out,) -> (*, out). ONNX Gemm for two dims, else MatMul and Add.
     """
     if rank_of(weight) == 2 and rank_of(input) == 2 and is_float(input.dtype) and (bias is None or rank_of(bias) <= 2):
-        return g.op("Gemm", input, weight, bias, transB=1)  # type: ignore[no-any-return]
+        return g.op("Gemm", input, weight, bias, transB=1)
     if rank_of(weight) == 2:
         weight = g.op("Transpose", weight, perm=[1, 0])
     result = g.op("MatMul", input, weight)
-    return result if bias is None else g.op("Add", result, bias)  # type: ignore[no-any-return]
+    return result if bias is None else g.op("Add", result, bias)
 
 
 def product(g: Builder, left: Value, right: Value) -> Value:
     """The matrix product as in numpy. ONNX MatMul."""
-    return g.op("MatMul", left, right)  # type: ignore[no-any-return]
+    return g.op("MatMul", left, right)
 
 
 def scaled(g: Builder, x: Value, factor: Number) -> Value:
     """x times a number, in the dtype of x."""
-    return x if factor == 1 else g.op("Mul", x, g.const(factor, x.dtype))  # type: ignore[no-any-return]
+    return x if factor == 1 else g.op("Mul", x, g.const(factor, x.dtype))
 
 
 @aten("matmul", "linalg_matmul")
@@ -69,7 +69,7 @@ def vdot(g: Builder, self: Value, other: Value) -> Value:
 def added(g: Builder, start: Value, result: Value, beta: Number, alpha: Number) -> Value:
     """beta * start + alpha * result; a start times 0 is not read, even where it is NaN."""
     result = scaled(g, result, alpha)
-    return result if beta == 0 else g.op("Add", scaled(g, start, beta), result)  # type: ignore[no-any-return]
+    return result if beta == 0 else g.op("Add", scaled(g, start, beta), result)
 
 
 def _fits_attribute(x: Value, *numbers: Number) -> bool:
@@ -85,7 +85,7 @@ def addmm(g: Builder, self: Value, mat1: Value, mat2: Value, beta: Number = 1, a
     """
     if not is_float(mat1.dtype) or not _fits_attribute(mat1, beta, alpha) or beta == 0:
         return added(g, self, product(g, mat1, mat2), beta, alpha)
-    return g.op("Gemm", mat1, mat2, self, alpha=float(alpha), beta=float(beta))  # type: ignore[no-any-return]
+    return g.op("Gemm", mat1, mat2, self, alpha=float(alpha), beta=float(beta))
 
 
 @aten
@@ -118,7 +118,7 @@ def addr(g: Builder, self: Value, vec1: Value, vec2: Value, beta: Number = 1, al
 def outer(g: Builder, self: Value, vec2: Value) -> Value:
     """outer(Tensor self, Tensor vec2) -> Tensor; ger(Tensor self, Tensor vec2) -> Tensor. ONNX Mul."""
     left, right = promoted(g, self, vec2)
-    return g.op("Mul", unsqueeze(g, left, [1]), right)  # type: ignore[no-any-return]
+    return g.op("Mul", unsqueeze(g, left, [1]), right)
 
 
 @aten("chain_matmul", "linalg_multi_dot")

@@ -27,9 +27,8 @@ def scan(g: Builder, what: str, states: Sequence[Value], inputs: Sequence[Value]
         body.outputs = [*after, *made]
     outputs = len(body.outputs)
     direction = int(reverse)
-    results = g.op("Scan", *states, *inputs, outputs=outputs, body=body, num_scan_inputs=len(inputs),
+    results = g.several("Scan", *states, *inputs, outputs=outputs, body=body, num_scan_inputs=len(inputs),
                    scan_input_axes=[axis] * len(inputs) if axis else None, scan_output_axes=[axis] * len(made) if axis else None,
                    scan_input_directions=[direction] * len(inputs) if reverse else None,
                    scan_output_directions=[direction] * len(made) if reverse else None)
-    results = [results] if outputs == 1 else list(results)
     return results[:len(states)], results[len(states):]

@@ -30,7 +30,7 @@ def vector_norm(g: Builder, x: Value, p: Number, axes: Sequence[int], keepdim: b
     if p == 0:
         return reduce(g, "ReduceSum", cast(g, cast(g, x, DataType.BOOL), x.dtype or DataType.FLOAT), axes, keepdim)
     powers = g.op("Pow", g.op("Abs", x), g.const(float(p), x.dtype))
-    return g.op("Pow", reduce(g, "ReduceSum", powers, axes, keepdim), g.const(1.0 / p, x.dtype))  # type: ignore[no-any-return]
+    return g.op("Pow", reduce(g, "ReduceSum", powers, axes, keepdim), g.const(1.0 / p, x.dtype))
 
 
 def _norm(g: Builder, x: Value, p: Number, dim: Axes, keepdim: bool, dtype: torch.dtype | None) -> Value:

@@ -17,16 +17,17 @@ from onnxport.target.value import DataType, Value
 
 def _smallest(g: Builder, x: Value, k: Size, axis: int) -> tuple[Value, Value]:
     """The k smallest, rising, and where they stand; NaN counts as the greatest."""
-    return g.op("TopK", x, g.sizes([k]), outputs=2, axis=axis, largest=0, sorted=1)  # type: ignore[no-any-return]
+    values, places = g.op("TopK", x, g.sizes([k]), outputs=2, axis=axis, largest=0, sorted=1)
+    return values, places
 
 
 def _last(g: Builder, x: Value, axis: int, keepdim: bool) -> Value:
-    return g.op("Gather", x, g.const([-1] if keepdim else -1), axis=axis) if g.opset >= 11 else _last_by_slice(g, x, axis, keepdim)  # type: ignore[no-any-return]
+    return g.op("Gather", x, g.const([-1] if keepdim else -1), axis=axis) if g.opset >= 11 else _last_by_slice(g, x, axis, keepdim)
 
 
 def _last_by_slice(g: Builder, x: Value, axis: int, keepdim: bool) -> Value:
     last = g.op("Slice", x, g.const([-1]), g.const([2**63 - 1]), g.const([axis]))
-    return last if keepdim else g.op("Squeeze", last, g.const([axis]))  # type: ignore[no-any-return]
+    return last if keepdim else g.op("Squeeze", last, g.const([axis]))
 
 
 @aten
@@ -175,16 +176,16 @@ def _at(g: Builder, ordered: Value, place: Value, how: str, last: int, *, per_ro
         return high
     weight = g.const(0.5, place.dtype) if how == "midpoint" else g.op("Sub", place, below)
     if how == "midpoint":
-        return g.op("Mul", g.op("Add", low, high), weight)  # type: ignore[no-any-return]
-    return g.op("Add", low, g.op("Mul", g.op("Sub", high, low), weight))  # type: ignore[no-any-return]
+        return g.op("Mul", g.op("Add", low, high), weight)
+    return g.op("Add", low, g.op("Mul", g.op("Sub", high, low), weight))
 
 
 def _take(g: Builder, ordered: Value, place: Value, last: int, per_row: bool) -> Value:
     index = g.op("Cast", place, to=DataType.INT64)
     if not per_row:
-        return g.op("Gather", ordered, index, axis=last)  # type: ignore[no-any-return]
+        return g.op("Gather", ordered, index, axis=last)
     if rank_of(index) < rank_of(ordered):
         index = unsqueeze(g, index, range(rank_of(ordered) - rank_of(index)))
-    return g.op("GatherElements", ordered, g.op("Expand", index, g.sizes([*shape_of(ordered)[:-1], shape_of(index)[-1]])), axis=last)  # type: ignore[no-any-return]
+    return g.op("GatherElements", ordered, g.op("Expand", index, g.sizes([*shape_of(ordered)[:-1], shape_of(index)[-1]])), axis=last)
 
 

@@ -29,7 +29,7 @@ class Sequence(NamedTuple):
 
 def _running(g: Builder, steps: Size, lengths: Value) -> Value:
     """(T, B) bool: whether a sequence still runs at a step."""
-    return g.op("Less", unsqueeze(g, count_up(g, steps), [1]), lengths)  # type: ignore[no-any-return]
+    return g.op("Less", unsqueeze(g, count_up(g, steps), [1]), lengths)
 
 
 def packed(g: Builder, padded: Value, lengths: Value, *, clean: bool) -> Value:

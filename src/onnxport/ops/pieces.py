@@ -37,7 +37,7 @@ def sliced(g: Builder, x: Value, axis: int, start: Size = 0, end: Size | None = 
             assert maker.inputs[0] is not None
             x = maker.inputs[0]
     steps = None if all(s == 1 for s in bounds[3]) else g.sizes(bounds[3])
-    return g.op("Slice", x, *(g.sizes(b) for b in bounds[:3]), steps)  # type: ignore[no-any-return]
+    return g.op("Slice", x, *(g.sizes(b) for b in bounds[:3]), steps)
 
 
 def picked(g: Builder, x: Value, axis: int, index: Size) -> Value:
@@ -48,7 +48,7 @@ def picked(g: Builder, x: Value, axis: int, index: Size) -> Value:
             index += size
         elif g.opset < 11:
             return squeeze(g, sliced(g, x, axis, index, index + 1 or None), [axis])
-    return g.op("Gather", x, g.scalar(index), axis=axis)  # type: ignore[no-any-return]
+    return g.op("Gather", x, g.scalar(index), axis=axis)
 
 
 def parts(g: Builder, x: Value, axis: int, sizes: Sequence[Size]) -> list[Value]:

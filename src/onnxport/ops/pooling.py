@@ -127,8 +127,8 @@ def _max_pool(g: Builder, x: Value, window: Window, outputs: int) -> list[Value]
             window.after, window.ceil = window.reached(x), False
         elif outputs == 1:
             x = window.fitted(g, x, float("-inf"))
-    made = g.op("MaxPool", x, outputs=outputs, **window.attributes())
-    return [windows.crop(g, v, 2, wanted) for v in ([made] if outputs == 1 else made)]
+    made = g.several("MaxPool", x, outputs=outputs, **window.attributes())
+    return [windows.crop(g, v, 2, wanted) for v in made]
 
 
 def _integer_max_pool(g: Builder, x: Value, window: Window) -> Value:

@@ -74,7 +74,7 @@ def _stacked(g: Builder, weights: Sequence[Value], kind: Kind, sizes: Sequence[S
     index = [(b * gates + gate) * hidden + i for b in range(blocks) for gate in kind.order for i in range(hidden)]
     ordered = joined if gates == 1 else g.op("Gather", joined, g.const(index), axis=0)
     rest = list(shape_of(joined)[1:])
-    return g.op("Reshape", ordered, g.sizes([len(weights) // (1 if rest else 2), -1, *rest]))  # type: ignore[no-any-return]
+    return g.op("Reshape", ordered, g.sizes([len(weights) // (1 if rest else 2), -1, *rest]))
 
 
 def _layer(g: Builder, net: Net, x: Value, params: Sequence[Sequence[Value]], states: Sequence[Value | None],
@@ -91,7 +91,7 @@ def _layer(g: Builder, net: Net, x: Value, params: Sequence[Sequence[Value]], st
     attrs: dict[str, Any] = {"hidden_size": hidden, "direction": "bidirectional" if net.bidirectional else None,
              "linear_before_reset": 1 if kind is GRU else None,
              "activations": [kind.activation] * net.directions if kind.activation else None}
-    return g.op(kind.op_type, x, w, r, b, lengths, *states, outputs=3 if kind is LSTM else 2, **attrs)  # type: ignore[no-any-return]
+    return g.op(kind.op_type, x, w, r, b, lengths, *states, outputs=3 if kind is LSTM else 2, **attrs)
 
 
 def _initial(g: Builder, net: Net, hx: Sequence[Value]) -> list[list[Value | None]]:
@@ -113,7 +113,7 @@ def _merged(g: Builder, y: Value, batch_first: bool) -> Value:
     steps, directions, batch, hidden = shape_of(y)
     if directions == 1:
         y = squeeze(g, y, [1])
-        return g.op("Transpose", y, perm=[1, 0, 2]) if batch_first else y  # type: ignore[no-any-return]
+        return g.op("Transpose", y, perm=[1, 0, 2]) if batch_first else y
     y = g.op("Transpose", y, perm=[2, 0, 1, 3] if batch_first else [0, 2, 1, 3])
     return reshape(g, y, [batch, steps, directions * hidden] if batch_first else [steps, batch, directions * hidden])
 

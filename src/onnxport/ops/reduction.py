@@ -28,7 +28,7 @@ def reduce(g: Builder, op_type: str, x: Value, axes: Sequence[int], keepdim: boo
     if not axes:
         return x
     every = len(axes) == rank_of(x)
-    return g.op(op_type, x, None if every else g.const(list(axes)), keepdims=int(keepdim))  # type: ignore[no-any-return]
+    return g.op(op_type, x, None if every else g.const(list(axes)), keepdims=int(keepdim))
 
 
 def count(x: Value, axes: Sequence[int]) -> Size:
@@ -50,7 +50,7 @@ def summable(g: Builder, x: Value, dtype: torch.dtype | None) -> Value:
 
 def size_as(g: Builder, size: Size, dtype: DataType | None) -> Value:
     """A size as a scalar of a float dtype."""
-    return g.const(float(size), dtype) if isinstance(size, int) else g.op("Cast", g.scalar(size), to=dtype)  # type: ignore[no-any-return]
+    return g.const(float(size), dtype) if isinstance(size, int) else g.op("Cast", g.scalar(size), to=dtype)
 
 
 # ---------------------------------------------------------------------- sums and products
@@ -87,7 +87,7 @@ def without_nan(g: Builder, x: Value) -> Value:
     """`x` with 0 for NaN."""
     if not is_float(x.dtype):
         return x
-    return g.op("Where", g.op("IsNaN", x), g.const(0.0, x.dtype), x)  # type: ignore[no-any-return]
+    return g.op("Where", g.op("IsNaN", x), g.const(0.0, x.dtype), x)
 
 
 @aten
@@ -103,7 +103,7 @@ def mean(g: Builder, self: Value, dim: Axes = None, keepdim: bool = False, dtype
 def average(g: Builder, x: Value, axes: Sequence[int], keepdim: bool) -> Value:
     """The mean, where ONNX Runtime gives 0 for no elements."""
     result = reduce(g, "ReduceMean", x, axes, keepdim)
-    return result if count(x, axes) != 0 else g.op("Div", result, g.const(0.0, x.dtype))  # type: ignore[no-any-return]
+    return result if count(x, axes) != 0 else g.op("Div", result, g.const(0.0, x.dtype))
 
 
 @aten
@@ -114,7 +114,7 @@ def nanmean(g: Builder, self: Value, dim: Axes = None, keepdim: bool = False, dt
     """
     x, axes = summable(g, self, dtype), axes_of(self, dim)
     numbers = reduce(g, "ReduceSum", cast(g, g.op("Not", g.op("IsNaN", x)), x.dtype or DataType.FLOAT), axes, keepdim)
-    return g.op("Div", reduce(g, "ReduceSum", without_nan(g, x), axes, keepdim), numbers)  # type: ignore[no-any-return]
+    return g.op("Div", reduce(g, "ReduceSum", without_nan(g, x), axes, keepdim), numbers)
 
 
 @aten
@@ -172,14 +172,14 @@ def _index(g: Builder, op_type: str, x: Value, axes: Sequence[int], keepdim: boo
     if not axes:
         return g.const(0)
     x = cast(g, x, DataType.INT32) if x.dtype == DataType.BOOL else x
-    return g.op(op_type, x, axis=axes[0], keepdims=int(keepdim))  # type: ignore[no-any-return]
+    return g.op(op_type, x, axis=axes[0], keepdims=int(keepdim))
 
 
 def _either(g: Builder, op_type: str, a: Value, b: Value) -> Value:
     left, right = promoted(g, a, b)
     if left.dtype == DataType.BOOL:
         op_type = "Or" if op_type == "Max" else "And"
-    return g.op(op_type, left, right)  # type: ignore[no-any-return]
+    return g.op(op_type, left, right)
 
 
 @aten
@@ -319,7 +319,7 @@ def _degrees(g: Builder, n: Size, correction: Number, dtype: DataType | None) ->
         return g.const(max(float(n - correction), 0.0), dtype)
     if float(correction).is_integer():
         return size_as(g, dims.maximum(n - int(correction), 0) if correction > 1 else n - int(correction), dtype)
-    return g.op("Max", g.op("Sub", size_as(g, n, dtype), g.const(correction, dtype)), g.const(0.0, dtype))  # type: ignore[no-any-return]
+    return g.op("Max", g.op("Sub", size_as(g, n, dtype), g.const(correction, dtype)), g.const(0.0, dtype))
 
 
 def moments(g: Builder, x: Value, dim: Axes, correction: Number, keepdim: bool, root: bool) -> tuple[Value, Value]:

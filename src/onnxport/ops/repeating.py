@@ -30,7 +30,7 @@ def repeat(g: Builder, self: Value, repeats: list[Size] | None = None, dims: lis
     shape = [*[1] * new, *shape_of(self)]
     if all(size == 1 or count == 1 for size, count in zip(shape, times, strict=True)):
         return sizes.expand(g, self, [count if size == 1 else size for size, count in zip(shape, times, strict=True)])
-    return g.op("Tile", sizes.unsqueeze(g, self, list(range(new))), g.sizes(times))  # type: ignore[no-any-return]
+    return g.op("Tile", sizes.unsqueeze(g, self, list(range(new))), g.sizes(times))
 
 
 @aten("repeat_interleave.self_int")
@@ -43,7 +43,7 @@ def repeat_interleave(g: Builder, self: Value, repeats: Size, dim: int | None = 
     shape = shape_of(x)
     size = shape[axis]
     if isinstance(size, int) and isinstance(repeats, int) and size * repeats <= 4096:
-        return g.op("Gather", x, g.const([i for i in range(size) for _ in range(repeats)], INT64), axis=axis)  # type: ignore[no-any-return]
+        return g.op("Gather", x, g.const([i for i in range(size) for _ in range(repeats)], INT64), axis=axis)
     wide = sizes.expand(g, sizes.unsqueeze(g, x, [axis + 1]), [*shape[:axis + 1], repeats, *shape[axis + 1:]])
     return sizes.reshape(g, wide, [*shape[:axis], size * repeats, *shape[axis + 1:]])
 
@@ -63,7 +63,7 @@ def repeat_interleave_tensor(g: Builder, self: Value, repeats: Value, dim: int |
     if repeats.numel == 1 and (repeats.content is not None or repeats.const is not None):
         return repeat_interleave(g, x, g.size_of(repeats), axis)
     counts = sizes.expand(g, sizes.reshape(g, repeats, [-1]), [shape_of(x)[axis]])
-    return g.op("Gather", x, interleaved(g, counts, output_size), axis=axis)  # type: ignore[no-any-return]
+    return g.op("Gather", x, interleaved(g, counts, output_size), axis=axis)
 
 
 @aten("repeat_interleave.Tensor")
@@ -112,5 +112,5 @@ def combinations(g: Builder, self: Value, r: int = 2, with_replacement: bool = F
         raise errors.UnsupportedError(f"combinations of {size} elements: the number must be fixed")
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     rows = list(choose(range(size), r))
-    return g.op("Gather", self, g.const(torch.tensor(rows, dtype=torch.int64).reshape(len(rows), r)), axis=0)  # type: ignore[no-any-return]
+    return g.op("Gather", self, g.const(torch.tensor(rows, dtype=torch.int64).reshape(len(rows), r)), axis=0)
 

@@ -72,7 +72,7 @@ def index_put(g: Builder, self: Value, indices: list[Value | None], values: Any,
     values = tensor(g, values, self.dtype)
     if not given:
         whole = sizes.expand(g, values, shape_of(self))
-        return g.op("Add", self, whole) if accumulate else whole  # type: ignore[no-any-return]
+        return g.op("Add", self, whole) if accumulate else whole
     if len(given) == 1 and is_mask(given[0]):
         axis = next(a for a, i in enumerate(indices) if i is not None)
         chosen = _one_value(g, self, axis, rank_of(given[0]), values)
@@ -99,7 +99,7 @@ def _where(g: Builder, x: Value, axis: int, mask: Value, values: Value, accumula
         values = g.op("Add", x, values)
     rank = rank_of(mask)
     mask = sizes.unsqueeze(g, cast(g, mask, DataType.BOOL), list(range(rank, rank_of(x) - axis)))
-    return g.op("Where", mask, values, x)  # type: ignore[no-any-return]
+    return g.op("Where", mask, values, x)
 
 
 def put(g: Builder, x: Value, axes: list[int], tensors: list[Value], values: Value, accumulate: bool, adjacent: bool) -> Value:
@@ -127,7 +127,7 @@ def _rows(g: Builder, tensors: list[Value]) -> Value:
     for i, maker in enumerate(makers):
         if maker is None or maker.op_type != "Gather" or maker.inputs[0] is not matrix or maker.inputs[1] is not g.scalar(i):
             return stacked_index(g, tensors)
-    return g.op("Transpose", matrix, perm=[1, 0])  # type: ignore[no-any-return]
+    return g.op("Transpose", matrix, perm=[1, 0])
 
 
 def _exactly(g: Builder, values: Value, index: Value, wanted: list[Size], lead: int, new: int) -> Value:
@@ -167,7 +167,7 @@ def unsafe_masked_index(g: Builder, self: Value, mask: Value, indices: list[Valu
     """_unsafe_masked_index(Tensor self, Tensor mask, Tensor?[] indices, Scalar fill) -> Tensor: `fill` where the mask does not hold."""
     from onnxport.ops.indexing import index
 
-    return g.op("Where", mask, index(g, self, _clamped(g, self, indices)), tensor(g, fill, self.dtype))  # type: ignore[no-any-return]
+    return g.op("Where", mask, index(g, self, _clamped(g, self, indices)), tensor(g, fill, self.dtype))
 
 
 def _clamped(g: Builder, x: Value, indices: Sequence[Value | None]) -> list[Value | None]:
@@ -193,7 +193,7 @@ def put_in_row(g: Builder, self: Value, index: Value, source: Value, accumulate:
 @aten
 def masked_fill(g: Builder, self: Value, mask: Value, value: Any) -> Value:
     """masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor; masked_fill.Tensor takes a tensor of rank 0. ONNX Where."""
-    return g.op("Where", cast(g, mask, DataType.BOOL), tensor(g, value, self.dtype), self)  # type: ignore[no-any-return]
+    return g.op("Where", cast(g, mask, DataType.BOOL), tensor(g, value, self.dtype), self)
 
 
 @aten
@@ -300,8 +300,8 @@ def _averaged(g: Builder, x: Value, total: Value, dim: int, index: Value, includ
 def divided_down(g: Builder, a: Value, b: Value) -> Value:
     """a / b; of integers rounded down, b positive."""
     if is_float(a.dtype):
-        return g.op("Div", a, b)  # type: ignore[no-any-return]
-    return g.op("Div", g.op("Sub", a, g.op("Mod", a, b)), b)  # type: ignore[no-any-return]
+        return g.op("Div", a, b)
+    return g.op("Div", g.op("Sub", a, g.op("Mod", a, b)), b)
 
 
 # ---------------------------------------------------------------------- along one axis
@@ -390,7 +390,7 @@ def select_scatter(g: Builder, self: Value, src: Value, dim: int, index: Size) -
         index %= length
         if 0 < index < length - 1:
             mask = sizes.unsqueeze(g, g.const([i == index for i in range(length)]), list(range(1, rank_of(self) - axis)))
-            return g.op("Where", mask, src, self)  # type: ignore[no-any-return]
+            return g.op("Where", mask, src, self)
     if isinstance(index, Dim) and dims.bounds(index)[0] < 0:
         index = dims.mod(index, dims.maximum(length, 1))
     end: Size | None = None if index == -1 else index + 1
@@ -431,16 +431,16 @@ def slice_scatter(g: Builder, self: Value, src: Value, dim: int = 0, start: Size
         table = list(range(size))
         for i, place in enumerate(places):
             table[place] = size + i
-        return g.op("Gather", g.op("Concat", self, src, axis=axis), g.const(table), axis=axis)  # type: ignore[no-any-return]
+        return g.op("Gather", g.op("Concat", self, src, axis=axis), g.const(table), axis=axis)
     if dims.compare("<", start, 0) is not False:
         start = dims.maximum(start + size, 0) if dims.compare("<", start, 0) else dims.mod(start, dims.maximum(size + 1, 1))
     if isinstance(step, int) and step == 1:
         reaches_end = end is None or (isinstance(end, int) and end >= 1 << 62)
         return _between(g, self, src, axis, start, None if reaches_end else start + length)
     first = dims.minimum(start, size)
-    places = g.op("Range", g.scalar(first), g.scalar(first + length * step), g.scalar(step))
-    places.shape = (length,)
-    return _along(g, self, axis, places, src, None)
+    rows = g.op("Range", g.scalar(first), g.scalar(first + length * step), g.scalar(step))
+    rows.shape = (length,)
+    return _along(g, self, axis, rows, src, None)
 
 
 @aten

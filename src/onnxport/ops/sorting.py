@@ -152,9 +152,9 @@ def _changes(g: Builder, x: Value, axis: int) -> Value:
     same = g.op("Equal", sliced(g, x, axis, 1), sliced(g, x, axis, 0, -1))
     others = [a for a in range(rank_of(x)) if a != axis]
     if not others:
-        return g.op("Not", same)  # type: ignore[no-any-return]
+        return g.op("Not", same)
     all_same = g.op("ReduceMin", cast(g, same, DataType.INT32), g.const(others), keepdims=0)
-    return g.op("Not", cast(g, all_same, DataType.BOOL))  # type: ignore[no-any-return]
+    return g.op("Not", cast(g, all_same, DataType.BOOL))
 
 
 # ---------------------------------------------------------------------- places among sorted numbers
@@ -200,7 +200,7 @@ def _compared(g: Builder, sequence: Value, x: Value, right: bool, dtype: DataTyp
     if rank_of(sequence) > 1:
         sequence = sizes.unsqueeze(g, sequence, [rank_of(sequence) - 1])
     below = g.op("Not", g.op("Greater" if right else "GreaterOrEqual", sequence, column))
-    return g.op("ReduceSum", cast(g, below, dtype), g.const([rank_of(x)]), keepdims=0)  # type: ignore[no-any-return]
+    return g.op("ReduceSum", cast(g, below, dtype), g.const([rank_of(x)]), keepdims=0)
 
 
 def _merged_order(g: Builder, sequence: Value, x: Value, right: bool) -> Value:

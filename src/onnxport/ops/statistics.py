@@ -50,7 +50,7 @@ def _degrees(g: Builder, total: Value, weight: Value | None, aweights: Value | N
         both = g.op("Mul", weight, cast(g, aweights, weight.dtype or DataType.FLOAT))
         own = reduce(g, "ReduceSum", both, list(range(rank_of(weight))), False)
         less = g.op("Mul", less, g.op("Div", own, total))
-    return g.op("Max", g.op("Sub", total, less), g.const(0.0, total.dtype))  # type: ignore[no-any-return]
+    return g.op("Max", g.op("Sub", total, less), g.const(0.0, total.dtype))
 
 
 @aten
@@ -58,7 +58,7 @@ def corrcoef(g: Builder, self: Value) -> Value:
     """corrcoef(Tensor self) -> Tensor. The covariances over both deviations, within -1 and 1. ONNX as cov, Sqrt, Div, Clip."""
     result, variances = _cov(g, self, 1, None, None)
     if rank_of(result) == 0:
-        return g.op("Div", result, result)  # type: ignore[no-any-return]
+        return g.op("Div", result, result)
     deviation = cast(g, g.op("Sqrt", variances), result.dtype or DataType.FLOAT)
     result = g.op("Div", g.op("Div", result, deviation), g.op("Transpose", deviation, perm=[1, 0]))
-    return g.op("Clip", result, g.const(-1.0, result.dtype), g.const(1.0, result.dtype))  # type: ignore[no-any-return]
+    return g.op("Clip", result, g.const(-1.0, result.dtype), g.const(1.0, result.dtype))

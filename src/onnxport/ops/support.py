@@ -27,7 +27,7 @@ def cast(g: Builder, x: Value, dtype: DataType) -> Value:
     """`x` as `dtype` with PyTorch's rules of conversion."""
     if x.dtype == dtype:
         return x
-    return g.op("Cast", x, to=dtype)  # type: ignore[no-any-return]
+    return g.op("Cast", x, to=dtype)
 
 
 def promoted(g: Builder, *operands: Any, floating: bool = False) -> list[Value]:
@@ -52,7 +52,7 @@ def result_type(*operands: Any) -> DataType:
         else:
             kinds.append(0 if isinstance(x, Dim) else x)
     if len(kinds) == 2 and isinstance(kinds[0], tuple) and isinstance(kinds[1], tuple) and kinds[0][0] == kinds[1][0]:
-        return kinds[0][0]  # type: ignore[no-any-return]
+        return kinds[0][0]
     return promote(*kinds)
 
 

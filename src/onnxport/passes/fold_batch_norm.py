@@ -43,7 +43,7 @@ def _fold(graph: ir.Graph, norm: ir.Node) -> bool:
         return False
     weight, *bias, scale, shift, mean, variance = (c for c in constants if c is not None)
     kernel = conv.inputs[1]
-    shape = tuple(int(s) for s in kernel.shape or ())
+    shape = tuple(kernel.shape.numpy()) if kernel.shape is not None else ()
     groups = conv.attributes.get_int("group", 1)
     dtype = to_torch(ir.DataType(kernel.dtype))  # type: ignore[arg-type]
     epsilon = norm.attributes.get_float("epsilon", 1e-5)
@@ -110,5 +110,5 @@ def _initializer(graph: ir.Graph, like: ir.Value, compute: Callable[[], torch.Te
 def _drop(graph: ir.Graph, value: ir.Value) -> None:
     if value in graph.inputs:
         graph.inputs.remove(value)
-    if value.name in graph.initializers:
+    if value.name is not None and value.name in graph.initializers:
         del graph.initializers[value.name]

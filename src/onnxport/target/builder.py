@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 import torch
@@ -262,6 +262,12 @@ class Builder:
 
     # ------------------------------------------------------------------ nodes
 
+    @overload
+    def op(self, op_type: str, *inputs: Value | None, outputs: Literal[1] = 1, domain: str = "", **attrs: Any) -> Value: ...
+
+    @overload
+    def op(self, op_type: str, *inputs: Value | None, outputs: int, domain: str = "", **attrs: Any) -> tuple[Value, ...]: ...
+
     def op(self, op_type: str, *inputs: Value | None, outputs: int = 1, domain: str = "", **attrs: Any) -> Any:
         """Adds (or finds, or computes) one operator of the newest ONNX form.
 
@@ -292,11 +298,15 @@ class Builder:
         made = self._add(op_type, "", inputs, outputs, attrs, shared=op_type not in RANDOM)
         return made[0] if outputs == 1 else made
 
+    def several(self, op_type: str, *inputs: Value | None, outputs: int, **attrs: Any) -> list[Value]:
+        """As `op`, with a list for any number of outputs."""
+        made: Any = self.op(op_type, *inputs, outputs=outputs, **attrs)
+        return [made] if outputs == 1 else list(made)
+
     def _widened(self, wider: kernels.Widening, op_type: str, inputs: tuple[Value | None, ...], outputs: int, attrs: dict[str, Any]) -> Any:
         """Computes in another dtype where the wanted opset or ONNX Runtime has no kernel for this one."""
         cast = tuple(self.op("Cast", v, to=wider.inputs[i]) if v is not None and i in wider.inputs else v for i, v in enumerate(inputs))
-        made = self.op(op_type, *cast, outputs=outputs, **attrs)
-        results = [made] if outputs == 1 else list(made)
+        results = self.several(op_type, *cast, outputs=outputs, **attrs)
         for i, dtype in wider.outputs.items():
             if i < len(results):
                 results[i] = self.op("Cast", results[i], to=dtype)

@@ -93,7 +93,8 @@ def _layouts(needed: Iterable[Node]) -> dict[int, tuple[Value, list[int]]]:
         base = stored.get(tensor.data_ptr())
         if base is None or base.dtype != value.dtype:
             continue
-        order = sorted(range(tensor.dim()), key=lambda axis: -tensor.stride(axis))
+        strides = tensor.stride()
+        order = sorted(range(tensor.dim()), key=lambda axis: -strides[axis])
         perm = [order.index(axis) for axis in range(tensor.dim())]
         if base.const is not None and base.const.tensor.permute(perm).shape == tensor.shape and base.const.tensor.permute(perm).stride() == tensor.stride():
             result[id(value)] = (base, perm)

@@ -71,7 +71,7 @@ def _lazy(g: Builder, op_type: str, compute: Compute, inputs: tuple[Value | None
 
     ((dtype, shape),) = shapes.infer(g, op_type, inputs, attrs, 1)
     assert dtype is not None and shape is not None
-    return lazily(g, lambda: compute([c.tensor for c in constants], attrs), to_torch(dtype), tuple(shape), constants)
+    return lazily(g, lambda: compute([c.tensor for c in constants], attrs), to_torch(dtype), tuple([int(s) for s in shape]), constants)  # type: ignore[arg-type]
 
 
 def _result(g: Builder, tensor: torch.Tensor, constants: Sequence[Constant], parameter: bool) -> Value:

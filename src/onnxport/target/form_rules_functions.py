@@ -69,8 +69,10 @@ def _atanh(g: Builder, form: Form) -> Made:
 
 def _atan(g: Builder, form: Form) -> Made:
     """The angle y of float32, and what it is short of: tan(atan(x) - y) = (x cos y - sin y) / (cos y + x sin y), which is its own arc."""
-    if g.opset < 7 or form.x.dtype != DataType.DOUBLE:
+    if form.x.dtype != DataType.DOUBLE:
         return form
+    if g.opset < 8:
+        raise refusal(g, "Atan of float64", 8)
     x = g.op("Clip", form.x, _number(g, -1e18, form.x), _number(g, 1e18, form.x))  # infinity times 0 is no number
     y = g.op("Cast", g.op("Atan", g.op("Cast", x, to=DataType.FLOAT)), to=DataType.DOUBLE)
     sine, cosine = g.op("Sin", y), g.op("Cos", y)

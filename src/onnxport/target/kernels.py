@@ -196,7 +196,8 @@ def widening(g: Builder, op_type: str, inputs: tuple[Value | None, ...], attrs: 
     attribute = _RESULT_TYPE.get(op_type)
     if attribute is not None and attrs.get(attribute):
         _check_result(op_type, g.opset, attrs[attribute])
-    return found  # type: ignore[no-any-return]
+    widening_found: Widening | None = found
+    return widening_found
 
 
 @functools.cache

@@ -41,7 +41,7 @@ def _transpose(g: Builder, inputs: Inputs, attrs: dict[str, Any]) -> Value | Non
     maker = inputs[0].node
     if maker is not None and maker.op_type == "Transpose" and "perm" in maker.attrs and maker.inputs[0] is not None:
         first = maker.attrs["perm"]
-        return g.op("Transpose", maker.inputs[0], perm=[first[p] for p in perm])  # type: ignore[no-any-return]
+        return g.op("Transpose", maker.inputs[0], perm=[first[p] for p in perm])
     return None
 
 
@@ -90,7 +90,7 @@ def _concat(g: Builder, inputs: Inputs, attrs: dict[str, Any]) -> Value | None:
     axis = attrs["axis"]
     kept = [v for v in inputs if v.shape is None or v.shape[axis] != 0]
     if kept and len(kept) < len(inputs):
-        return g.op("Concat", *kept, axis=axis)  # type: ignore[no-any-return]
+        return g.op("Concat", *kept, axis=axis)
     return None
 
 

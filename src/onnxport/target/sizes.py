@@ -33,7 +33,7 @@ def reshape(g: Builder, x: Value, sizes: Sequence[Size]) -> Value:
         if same_shape(x.shape, tuple(sizes)):
             return x
     if dims.is_static(sizes) and not (0 in sizes):
-        return g.op("Reshape", x, g.const(sizes))  # type: ignore[no-any-return]
+        return g.op("Reshape", x, g.const(sizes))
     if 0 in sizes:
         return _reshape_empty(g, x, sizes)
     spelled: list[Size] = list(sizes)
@@ -48,12 +48,12 @@ def reshape(g: Builder, x: Value, sizes: Sequence[Size]) -> Value:
         return x
     result = g.op("Reshape", x, g.sizes(spelled))
     result.shape = tuple(sizes) if -1 not in sizes else result.shape
-    return result  # type: ignore[no-any-return]
+    return result
 
 
 def _reshape_empty(g: Builder, x: Value, sizes: list[Size]) -> Value:
     if g.opset >= 14 and not (-1 in sizes):
-        return g.op("Reshape", x, g.sizes(sizes), allowzero=1)  # type: ignore[no-any-return]
+        return g.op("Reshape", x, g.sizes(sizes), allowzero=1)
     # Older opsets read 0 as "as in the input": an empty tensor is made anew.
     from onnxport.target.dtypes import to_torch
     import torch
@@ -61,7 +61,7 @@ def _reshape_empty(g: Builder, x: Value, sizes: list[Size]) -> Value:
     assert x.dtype is not None
     if dims.is_static(sizes) and -1 not in sizes:
         return g.constant(torch.zeros([int(s) for s in sizes], dtype=to_torch(x.dtype)))  # type: ignore[arg-type]
-    return g.op("Reshape", x, g.sizes(sizes))  # type: ignore[no-any-return]
+    return g.op("Reshape", x, g.sizes(sizes))
 
 
 def expand(g: Builder, x: Value, sizes: Sequence[Size]) -> Value:
@@ -78,7 +78,7 @@ def expand(g: Builder, x: Value, sizes: Sequence[Size]) -> Value:
     result = g.op("Expand", x, g.sizes(spelled))
     if -1 not in sizes:
         result.shape = tuple(sizes)
-    return result  # type: ignore[no-any-return]
+    return result
 
 
 def squeeze(g: Builder, x: Value, axes: Sequence[int]) -> Value:
@@ -90,7 +90,7 @@ def squeeze(g: Builder, x: Value, axes: Sequence[int]) -> Value:
         kept = [s for i, s in enumerate(x.shape) if i not in axes]
         if dims.is_static(x.shape) or (x.node is not None and x.node.op_type in _LAYOUT):
             return reshape(g, x, kept)
-    return g.op("Squeeze", x, g.const(list(axes)))  # type: ignore[no-any-return]
+    return g.op("Squeeze", x, g.const(list(axes)))
 
 
 def unsqueeze(g: Builder, x: Value, axes: Sequence[int]) -> Value:
@@ -104,4 +104,4 @@ def unsqueeze(g: Builder, x: Value, axes: Sequence[int]) -> Value:
         sizes: list[Size] = [1 if i in axes else next(rest) for i in range(rank)]
         if x.node is not None and x.node.op_type in _LAYOUT and not x.node.domain and sum(not isinstance(s, int) for s in sizes) <= 1:
             return reshape(g, x, sizes)
-    return g.op("Unsqueeze", x, g.const(list(axes)))  # type: ignore[no-any-return]
+    return g.op("Unsqueeze", x, g.const(list(axes)))
