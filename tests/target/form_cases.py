@@ -357,6 +357,9 @@ MISSING = [
     Case("CastLike", op("CastLike"), [X, ints(1, dtype=np.int32)], lambda x, y: x.int()),
     *[case(f"Trilu {upper} {k}", [rand(2, 3, 4)], lambda x, u=upper, k=k: x.triu(k) if u else x.tril(k),
            build=op("Trilu", np.int64(k), upper=upper), lowest=9, refusal="Trilu needs opset 9") for upper in (0, 1) for k in (0, 1, -1)],
+    *[case(name, [X], getattr(torch, name.lower())) for name in ("Sinh", "Cosh", "Asinh")],
+    *[case(f"{name} float64", [X.astype(np.float64)], getattr(torch, name.lower()), lowest=lowest, refusal=f"needs opset {lowest} or higher")
+      for name, lowest in (("Sinh", 7), ("Cosh", 7), ("Asinh", 7), ("Atan", 8), ("Tan", 7), ("Erf", 9))],
     case("Trilu dynamic", [rand(4, 4)], lambda x: x.tril(1), build=op("Trilu", np.int64(1), upper=0), shapes=[(B, B)], lowest=11,
          refusal="Trilu of dims that are not numbers needs opset 11"),
     case("Trilu int8", [ints(3, 3, dtype=np.int8)], torch.triu),
@@ -366,7 +369,7 @@ MISSING = [
          refusal="EyeLike needs opset 9"),
     *[case(name, inputs, expected, build=op(name, **attrs), lowest=lowest, refusal=f"{name} needs opset {lowest}")
       for name, inputs, expected, lowest, attrs in [
-          ("Erf", [X], torch.erf, 9, {}), ("Sinh", [X], torch.sinh, 9, {}), ("NonZero", [BOOLS], lambda x: x.nonzero().T, 9, {}),
+          ("Erf", [X], torch.erf, 9, {}), ("NonZero", [BOOLS], lambda x: x.nonzero().T, 9, {}),
           ("CumSum", [X, np.array(1)], lambda x, a: x.cumsum(1), 11, {}),
           ("Range", [np.array(v) for v in (0, 4, 1)], _RANGE, 11, {}),
           ("GatherElements", [X, ints(2, 3, 4, low=0, high=3)], lambda x, i: x.gather(1, i), 11, {"axis": 1}),
