@@ -22,13 +22,15 @@ import onnxport
 
 
 def main(path: Path) -> None:
+    """Exports to `path`, and stops with a message where the numbers differ."""
     torch.manual_seed(0)
     model = torchvision.models.alexnet(weights=None).eval()
     image = torch.randn(10, 3, 224, 224)
     names = ["actual_input_1"] + [f"learned_{i}" for i in range(16)]
 
     start = time.perf_counter()
-    program = onnxport.export(model, image, path, input_names=names, output_names=["output1"], dynamic_axes={"actual_input_1": {0: "batch"}})
+    axes = {"actual_input_1": {0: "batch"}}
+    program = onnxport.export(model, image, path, input_names=names, output_names=["output1"], dynamic_axes=axes)
     print(f"exported in {time.perf_counter() - start:.2f} s: {program}")
     print(f"{path.name}: {path.stat().st_size / 1e6:.1f} MB")
 

@@ -21,7 +21,6 @@ from onnxport import calls, errors, runtime, structure
 from onnxport.modes import select_model_mode_for_export
 from onnxport.options import TrainingMode
 from onnxport.target import dims
-from onnxport.target import dims
 
 if TYPE_CHECKING:
     from onnxport.program import ONNXProgram
