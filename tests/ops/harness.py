@@ -6,7 +6,9 @@ other size given in `others`. A refusal is part of the row, strict: `refused={9:
 
 from __future__ import annotations
 
+import dataclasses
 import io
+import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +26,7 @@ from onnxport.options import newest_opset
 onnxruntime.set_default_logger_severity(4)
 NEWEST = newest_opset()
 OPSETS = (9, 11, 13, 18, NEWEST)
+CAPTURE = os.environ.get("ONNXPORT_TEST_CAPTURE", "auto")  # "export" sends every table through torch.export
 _TORCH_OF_NUMPY_BFLOAT16 = "bfloat16"
 
 
@@ -67,8 +70,9 @@ def expand(cases: Sequence[Case]) -> Any:
     return pytest.mark.parametrize(("case", "opset"), rows)
 
 
-def check(case: Case, opset: int) -> None:
+def check(case: Case, opset: int, capture: str = CAPTURE) -> None:
     """Exports and compares; with `dynamic`, a static file too."""
+    case = dataclasses.replace(case, options={"capture": capture, **case.options})
     if opset in case.refused:
         with pytest.raises(onnxport.errors.OnnxExporterError, match=case.refused[opset]):
             exported(case, opset, dynamic=case.dynamic is not None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Sequence
@@ -64,13 +65,38 @@ class _Flat(torch.nn.Module):
 
 
 def compile_call(call: Call, names: Sequence[str], wanted: Sequence[Wanted]) -> Traced:
-    """`torch.export.export` of a module; its refusals become `CaptureError`s that keep its words."""
+    """`torch.export.export` of a module; its refusals become `CaptureError`s that keep its words.
+
+    An example of size 1 can make torch.export fix a dynamic axis to it (attention takes another way there): a larger one is tried then.
+    """
+    try:
+        return _compiled(call, call.tensors, names, wanted)
+    except errors.CaptureError:
+        larger = _larger(call.tensors, wanted)
+        if larger is None:
+            raise
+        with contextlib.suppress(errors.CaptureError):
+            return _compiled(call, larger, names, wanted)
+        raise
+
+
+def _larger(tensors: Sequence[torch.Tensor], wanted: Sequence[Wanted]) -> list[torch.Tensor] | None:
+    """Tensors with 3 for a size below 2 on dynamic axes; None where there is none, or where sizes are computed from others."""
+    if any(ask.derived for asks in wanted for ask in asks.values()):
+        return None
+    shapes = [[3 if axis in asks and size < 2 else size for axis, size in enumerate(t.shape)] for t, asks in zip(tensors, wanted, strict=True)]
+    if all(list(t.shape) == shape for t, shape in zip(tensors, shapes, strict=True)):
+        return None
+    return [t.new_zeros(shape) for t, shape in zip(tensors, shapes, strict=True)]
+
+
+def _compiled(call: Call, tensors: Sequence[torch.Tensor], names: Sequence[str], wanted: Sequence[Wanted]) -> Traced:
     flat = _Flat(call)
     state = state_of(call.model)
     shapes = tuple({axis: ask.dim for axis, ask in asks.items()} or None for asks in wanted)
     with torch_private.exporting(), torch_private.slow_attention(), torch_private.any_size(), torch.no_grad(), state.unchanged():
         try:
-            program = torch.export.export(flat, _distinct(call.tensors), dynamic_shapes=(shapes,) if shapes else None, strict=False,
+            program = torch.export.export(flat, _distinct(tensors), dynamic_shapes=(shapes,) if shapes else None, strict=False,
                                           prefer_deferred_runtime_asserts_over_guards=True)
         except errors.OnnxExporterError:
             raise
@@ -282,12 +308,26 @@ def sizes(program: Any, graph: Graph, wanted: Sequence[Wanted]) -> None:
                     raise errors.CaptureError(
                         f"axis {axis} of the input {name!r} was asked to be dynamic, and torch.export specialised it to {size}")
             elif str(size).isidentifier():
+                fixed = None if ask is None or ask.may_be_static else _fixed(program, str(size))
+                if fixed is not None:
+                    raise errors.CaptureError(
+                        f"axis {axis} of the input {name!r} was asked to be dynamic, and torch.export asserts that it is {fixed}")
                 first.setdefault(str(size), (value, axis))
                 if ask is not None and ask.label is not None and not ask.derived:
                     named.setdefault(str(size), ask.axis(""))
     for name, value, asks in zip(graph.input_names, graph.inputs, wanted, strict=True):
         value.symbolic = _symbolic(name, shapes[value.name or ""], asks, named)
     _guards(program, graph, shapes, first, named)
+
+
+def _fixed(program: Any, symbol: str) -> int | None:
+    """The one number that the program asserts a size of its inputs to be."""
+    for node in program.graph.nodes:
+        if node.target is torch.ops.aten._assert_scalar.default:
+            matched = re.fullmatch(rf"Runtime assertion failed for expression Eq\({symbol}, (\d+)\) on node '.*'", str(node.args[1]))
+            if matched is not None:
+                return int(matched[1])
+    return None
 
 
 def _symbolic(name: str, shape: Sequence[Any], asks: Wanted, named: dict[str, Axis]) -> tuple[int | Axis, ...]:
