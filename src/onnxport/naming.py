@@ -54,7 +54,8 @@ def interface(graph: Graph, call: Call, options: Options) -> Interface:
             raise errors.ArgumentError(
                 f"dynamic_axes names {name!r}, which is neither an input ({', '.join(inputs)}) nor an output ({', '.join(outputs)})")
     graph.input_names = inputs
-    axes = {name: _ranked(name, options.dynamic_axes[name], value) for name, value in zip(inputs, graph.inputs, strict=True) if name in options.dynamic_axes}
+    given = options.dynamic_axes
+    axes = {name: _ranked(name, given[name], value) for name, value in zip(inputs, graph.inputs, strict=True) if name in given}
     for name, value in zip(inputs, graph.inputs, strict=True):
         if value.symbolic is not None and name not in axes:
             axes[name] = {axis: size.label for axis, size in enumerate(value.symbolic) if isinstance(size, Axis)}
@@ -90,7 +91,8 @@ def _output_names(graph: Graph, given: tuple[str, ...], taken: set[str]) -> list
     keys = [n.replace("..", ".") for n in graph.output_names]
     if given and set(given) <= {k for k in keys if k}:
         if set(given) != set(keys) and list(given) != keys[: len(given)]:
-            raise errors.ArgumentError(f"output_names {list(given)} are some keys of what the model returns ({', '.join(keys)}), but not the first ones")
+            raise errors.ArgumentError(
+                f"output_names {list(given)} are some keys of what the model returns ({', '.join(keys)}), but not the first ones")
         given = tuple(keys)  # names that are keys label those keys, in whatever order they are given
     names: list[str] = []
     for position, key in enumerate(keys):

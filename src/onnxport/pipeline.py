@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from onnxport import errors, pretty, save
+from onnxport import errors, pretty, progress, save
 from onnxport.aten import source
 from onnxport.aten.passes.functionalise import functionalise
 from onnxport.calls import Call
@@ -41,10 +41,11 @@ def export(model: Any, args: Any, f: Any = None, *, kwargs: dict[str, Any] | Non
     if choose.is_program(model):
         options = dataclasses.replace(options, training=TrainingMode.PRESERVE)  # a program is in the mode that it was captured in
     with _collector_paused():
-        with select_model_mode_for_export(model, options.training):
+        with progress.stage("capture"), select_model_mode_for_export(model, options.training):
             traced = choose.capture(model, call, input_names(call, options), capture, options.dynamic_axes, dynamic_shapes)
-        functionalise(traced.graph)
-        program = convert(call.model, call, traced, options)
+            functionalise(traced.graph)
+        with progress.stage("convert"):
+            program = convert(call.model, call, traced, options)
     if f is not None:
         program.save(f, external_data=external_data)
     return program

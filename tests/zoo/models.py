@@ -6,6 +6,7 @@ that are dynamic between them. Batch norms get random statistics, so that a wron
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -71,7 +72,7 @@ class Call(nn.Module):
 
 def image(net: nn.Module, size: int, *, channels: int = 3, other: Sequence[tuple[int, int]] = ()) -> Model:
     """A model of one image batch; `other`: heights and widths that it takes besides."""
-    make = lambda n, h, w: (torch.rand(n, channels, h, w) * 2 - 1,)  # noqa: E731
+    make = lambda n, h, w: (torch.rand(n, channels, h, w) * 2 - 1,)
     batch = {"image": {0: "batch"}}
     free = {"image": {0: "batch", 2: "height", 3: "width"}} if other else None
     return Model(shaken(net), ["image"], [make(1, size, size), make(3, size, size), make(2, size, size)], batch, free,
@@ -140,7 +141,7 @@ def _raft() -> Model:
     import torchvision
 
     net = Call(torchvision.models.optical_flow.raft_small(weights=None), lambda m, a, b: m(a, b, num_flow_updates=2)[-1])
-    make = lambda n, h, w: (torch.rand(n, 3, h, w) * 2 - 1, torch.rand(n, 3, h, w) * 2 - 1)  # noqa: E731
+    make = lambda n, h, w: (torch.rand(n, 3, h, w) * 2 - 1, torch.rand(n, 3, h, w) * 2 - 1)
     axes = {"first": {0: "batch"}, "next": {0: "batch"}}
     free = {name: {0: "batch", 2: "height", 3: "width"} for name in axes}
     return Model(shaken(net), list(axes), [make(1, 128, 128), make(2, 128, 128), make(3, 128, 128)], axes, free,
@@ -151,10 +152,10 @@ def _raft() -> Model:
 def _dcgan() -> Model:
     widths = (64, 32, 16, 8)
     layers: list[nn.Module] = [nn.ConvTranspose2d(20, widths[0], 4, 1, 0, bias=False), nn.BatchNorm2d(widths[0]), nn.ReLU(True)]
-    for a, b in zip(widths, widths[1:], strict=False):
+    for a, b in itertools.pairwise(widths):
         layers += [nn.ConvTranspose2d(a, b, 4, 2, 1, bias=False), nn.BatchNorm2d(b), nn.ReLU(True)]
     layers += [nn.ConvTranspose2d(widths[-1], 3, 4, 2, 1, bias=False), nn.Tanh()]
-    make = lambda n: (torch.randn(n, 20, 1, 1),)  # noqa: E731
+    make = lambda n: (torch.randn(n, 20, 1, 1),)
     return Model(shaken(nn.Sequential(*layers)), ["z"], [make(4), make(1), make(7)], {"z": {0: "batch"}})
 
 
@@ -231,14 +232,14 @@ for _kind in ("LSTM", "GRU", "RNN_TANH", "RNN_RELU"):
 
 @model("word_language_model_transformer")
 def _word_transformer() -> Model:
-    make = lambda t, n: (torch.randint(0, 50, (t, n)),)  # noqa: E731
+    make = lambda t, n: (torch.randint(0, 50, (t, n)),)
     return Model(WordTransformer().eval(), ["x"], [make(7, 4), make(7, 1), make(7, 3)], {"x": {1: "batch"}}, {"x": {0: "time", 1: "batch"}},
                  [make(7, 4), make(11, 1), make(3, 5)])
 
 
 @model("lstm_bidirectional")
 def _lstm() -> Model:
-    make = lambda t, n: (torch.randn(t, n, 8),)  # noqa: E731
+    make = lambda t, n: (torch.randn(t, n, 8),)
     return Model(nn.LSTM(8, 12, 4, bidirectional=True).eval(), ["x"], [make(7, 2), make(7, 1), make(7, 5)], {"x": {1: "batch"}}, {"x": {0: "time", 1: "batch"}},
                  [make(7, 2), make(11, 1), make(3, 5)])
 
@@ -285,7 +286,7 @@ for _impl in ("eager", "sdpa"):
 
         config = WhisperConfig(d_model=32, encoder_layers=2, encoder_attention_heads=4, encoder_ffn_dim=64, max_source_positions=50, num_mel_bins=20,
                                attn_implementation=implementation)
-        make = lambda n: (torch.randn(n, 20, 100),)  # noqa: E731
+        make = lambda n: (torch.randn(n, 20, 100),)
         return Model(Call(WhisperEncoder(config), lambda m, x: m(x).last_hidden_state).eval(), ["mel"], [make(1), make(3), make(2)], {"mel": {0: "batch"}})
 
 

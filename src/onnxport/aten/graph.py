@@ -46,6 +46,10 @@ class Axis:
     high: int | None = None
 
 
+# These change a list, not a tensor. A list is an object of the lowering's own.
+LIST_WRITES = frozenset(f"aten::{name}" for name in (
+    "append", "extend", "insert", "pop", "clear", "reverse", "sort", "_set_item", "Delete", "remove"))
+
 # An argument: a value, plain Python (numbers, strings, None, torch dtypes as int codes, devices as str), or lists of such.
 Arg = Any
 
@@ -92,6 +96,7 @@ class Graph:
     attributes: tensors that the model keeps, but not as weights; constants of the file.
     rebound: the values that `forward` assigned to buffers and attributes.
     touched: literal constants that the capture's own run may have changed: what they were before is lost.
+    scripted: it is a program with all its branches, not the record of one run.
     """
 
     block: Block
@@ -107,6 +112,7 @@ class Graph:
     attributes: dict[str, Value] = field(default_factory=dict)
     rebound: dict[str, Value] = field(default_factory=dict)
     touched: set[Value] = field(default_factory=set)
+    scripted: bool = False
 
 
 @dataclass(frozen=True)

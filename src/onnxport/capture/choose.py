@@ -10,7 +10,7 @@ import torch
 
 from onnxport import errors
 from onnxport.calls import Call, bind
-from onnxport.capture import dynamic
+from onnxport.capture import dynamic, script
 from onnxport.capture.trace import Traced, trace
 
 WAYS = ("auto", "trace", "export")
@@ -37,6 +37,10 @@ def is_program(model: Any) -> bool:
 
 def call_of(model: Any, args: Any, kwargs: dict[str, Any] | None) -> Call:
     """The call that is captured; an exported program brings its own example."""
+    if script.is_script(model):
+        program = script.Program(model)
+        args, kwargs = program.tensors(args, kwargs)
+        return bind(program, args, kwargs)
     if not is_program(model):
         return bind(model, args, kwargs)
     if args in ((), None) and not kwargs:
@@ -54,10 +58,13 @@ def capture(model: Any, call: Call, names: Sequence[str], way: str, axes: Mappin
     both = [name for name in axes if name in names]
     if shapes is not None and both:
         raise errors.ArgumentError(f"dynamic_shapes is given, and dynamic_axes names the input {both[0]!r}: say it in one of them")
-    if isinstance(model, (torch.jit.ScriptModule, torch.jit.ScriptFunction)) and way == "export":
+    if script.is_script(model) and way == "export":
         raise errors.ArgumentError("capture='export' takes no scripted program: torch.export cannot read one")
     if not is_program(model) and way != "export":
-        traced = trace(model, call.tensors, call.names, call.run, dynamic=bool(both) or shapes is not None)
+        if script.is_script(model):
+            traced = script.capture(call.model, call, list(call.names))
+        else:
+            traced = trace(model, call.tensors, call.names, call.run, dynamic=bool(both) or shapes is not None)
         if shapes is not None:
             dynamic.mark(traced.graph, names, dynamic.of_shapes(shapes, call.spec, names, call.tensors))
         return traced

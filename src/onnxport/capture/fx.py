@@ -14,6 +14,7 @@ from onnxport import errors
 from onnxport.aten.graph import Arg, Block, Node, Read, Schema, Value
 from onnxport.aten.source import where
 from onnxport.capture import schema as schemas
+from onnxport.capture import torch_private
 
 # Python operators on sizes, as the ATen operators on ints that TorchScript has for them.
 _ON_SIZES: dict[Any, tuple[str, tuple[str, ...]]] = {
@@ -102,14 +103,14 @@ class Reader:
             self.env[node] = items[node.args[1]]
             return
         scope, source = _scope(node, self.prefix), Source(node.meta.get("stack_trace") or "")
-        if isinstance(target, torch._ops.OpOverload):
+        if isinstance(target, torch_private.OpOverload):
             made = self.overload(node, target, scope, source)
         elif target in _ON_SIZES:
             made = self.on_sizes(node, scope, source)
         elif target is torch.sym_sum:
             self.env[node] = self.total(self.resolve(node.args[0]), Node("", "", {}, [], scope=scope, source=source), into)
             return
-        elif isinstance(target, torch._ops.HigherOrderOperator):
+        elif isinstance(target, torch_private.HigherOrderOperator):
             self.higher(node, str(target), scope, source, into)
             return
         else:

@@ -19,7 +19,7 @@ SCALAR_TYPES: dict[int, torch.dtype] = {
 }
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def parse(text: str) -> Schema:
     """The schema that `torch._C.Node.schema()` prints, e.g. ``aten::relu(Tensor self) -> Tensor``."""
     return convert(torch_private.parse_schema(text))

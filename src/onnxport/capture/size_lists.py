@@ -36,7 +36,7 @@ def _listed(arg: Any, length: int | None) -> Any:
     return [arg] * length if length is not None and _is_size(arg) else arg
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _lengths(name: str) -> tuple[dict[int | str, int], int]:
     """The arguments of an operator that are lists of sizes in all of its overloads, by position and name, with their length;
     and how many arguments by position it takes."""

@@ -22,11 +22,13 @@ try:
     from torch._C import _set_tracing_state as set_tracing_state  # type: ignore[attr-defined]
     from torch._C import _set_value_trace as set_value_trace  # type: ignore[attr-defined]
     from torch._C import parse_schema
+    from torch._ops import HigherOrderOperator, OpOverload
     from torch.jit._trace import _create_interpreter_name_lookup_fn as variable_name_lookup
 except ImportError as cause:  # pragma: no cover - depends on the installed torch
-    raise ImportError(f"torch {torch.__version__} lacks a name that onnxport needs: {cause}; torch 2.13 to 2.15 are supported") from cause
+    raise ImportError(f"torch {torch.__version__} lacks a name that onnxport needs: {cause}; "
+                      "torch 2.13 to 2.15 are supported") from cause
 
-__all__ = ["any_size", "create_graph_by_tracing", "decomposition", "exporting", "get_tracing_state", "get_value_trace", "guards_of",
+__all__ = ["HigherOrderOperator", "OpOverload", "any_size", "create_graph_by_tracing", "decomposition", "exporting", "get_tracing_state", "get_value_trace", "guards_of",
            "inline", "is_tracing", "known_to_scripts", "module_scopes", "parse_schema", "quiet", "schemas_of", "set_tracer_warnings",
            "set_tracing_state", "set_value_trace", "slow_attention", "symbolic_mode", "symbolic_size", "traced", "tree_leaves",
            "tree_paths", "untraced", "variable_name_lookup"]
@@ -132,7 +134,6 @@ def module_scopes(names: dict[Any, str]) -> Iterator[None]:
 
 
 def _exporting_on() -> Any:
-    import torch.onnx
     from torch.onnx._internal.torchscript_exporter._globals import GLOBALS
 
     before = GLOBALS.in_onnx_export

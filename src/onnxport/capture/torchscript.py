@@ -8,12 +8,14 @@ import torch
 
 from onnxport import errors
 from onnxport.aten.graph import Arg, Block, Node, Value
+from onnxport.aten.source import where
 from onnxport.capture import schema as schemas
+from onnxport.capture.attributes import Attributes, changed_lists
 
 _KINDS = {
     "TensorType": "tensor", "IntType": "int", "FloatType": "float", "BoolType": "bool", "StringType": "str", "ListType": "list",
     "TupleType": "tuple", "DictType": "dict", "NoneType": "none", "OptionalType": "optional", "NumberType": "number",
-    "DeviceObjType": "device",
+    "DeviceObjType": "device", "ClassType": "object", "EnumType": "object",
 }
 # Python numbers reach the trace as tensors of rank 0 in these arguments; operators get the numbers back.
 _NUMBER_ARGUMENTS = frozenset({"other", "value", "exponent", "end", "weight"})
@@ -25,10 +27,17 @@ class Reader:
 
     literals: address -> (tensor, copy of it before the program wrote into it); a trace refers to the tensor's memory.
     touched: constants that the program may have written into while it was traced, and of which there is no such copy.
+    attributes: those of the scripted module that is read.   untyped: dtypes and shapes that the graph tells of are not to be believed
+    (a traced module was perhaps traced on other inputs).
     """
 
-    def __init__(self, containers: bool = True, literals: dict[int, tuple[torch.Tensor, torch.Tensor]] | None = None):
+    def __init__(self, containers: bool = True, literals: dict[int, tuple[torch.Tensor, torch.Tensor]] | None = None,
+                 attributes: Attributes | None = None):
         self.containers = containers
+        self.attributes = attributes or Attributes()
+        self.changed_lists: frozenset[str] = frozenset()
+        self.untyped = False
+        self.inner = 0
         self.literals = literals or {}
         self.env: dict[int, Arg] = {}
         self.touched: set[Value] = set()
@@ -38,8 +47,9 @@ class Reader:
         kind = raw.type()
         name = _KINDS.get(kind.kind(), "object")
         if name == "tensor":
-            dtype, sizes = kind.dtype(), kind.sizes()
-            value = Value("tensor", dtype, None if sizes is None else tuple(sizes), kind.strides())
+            dtype, sizes = (None, None) if self.untyped else (kind.dtype(), kind.sizes())
+            value = Value("tensor", dtype, None if sizes is None else tuple(sizes), None if sizes is None else kind.strides())
+            value.unknown = dtype is None or sizes is None
         else:
             value = Value(name)
         self.env[raw.unique()] = value
@@ -47,9 +57,13 @@ class Reader:
 
     def block(self, raw: Any, into: Block) -> Block:
         """Reads the nodes and outputs of a graph or block whose inputs are known already."""
+        if not self.inner:
+            self.changed_lists = changed_lists(raw)
+        self.inner += 1
         for node in raw.nodes():
             self.node(node, into)
         into.outputs = [self.env[v.unique()] for v in raw.outputs()]
+        self.inner -= 1
         return into
 
     def node(self, raw: Any, into: Block) -> None:
@@ -60,10 +74,24 @@ class Reader:
             self.env[output.unique()] = self.constant(_constant(output))
             return
         inputs = [self.env[raw.inputsAt(i).unique()] for i in range(raw.inputsSize())]
+        if kind in ("prim::GetAttr", "prim::SetAttr"):
+            self.attribute(raw, kind, inputs)
+            return
+        if kind in ("prim::If", "prim::Loop"):
+            self.control(raw, kind, inputs, into)
+            return
+        known = self.known(kind, inputs)
+        if known is not None:
+            self.env[raw.output().unique()] = known
+            return
         if self.containers:
-            if kind == "prim::ListConstruct":
+            if kind == "prim::ListConstruct" and str(raw.output().type()) not in self.changed_lists:
                 self.env[raw.output().unique()] = inputs
                 return
+            if kind == "prim::DictConstruct" and str(raw.output().type()) not in self.changed_lists:
+                if all(not isinstance(key, Value) for key in inputs[::2]):
+                    self.env[raw.output().unique()] = dict(zip(inputs[::2], inputs[1::2], strict=True))
+                    return
             if kind == "prim::TupleConstruct":
                 self.env[raw.output().unique()] = tuple(inputs)
                 return
@@ -75,6 +103,55 @@ class Reader:
             return
         outputs = [self.value(v) for v in raw.outputs()]
         into.nodes.append(self.bind(raw, kind, inputs, outputs))
+
+    def known(self, kind: str, inputs: list[Arg]) -> bool | None:
+        """The answer of a test that needs no run: of None, of a flag that is known."""
+        if kind in ("aten::__is__", "aten::__isnot__"):
+            a, b = inputs
+            if b is None and (not isinstance(a, Value) or a.kind == "tensor"):
+                return (a is None) == (kind == "aten::__is__")
+        if kind == "aten::__not__" and isinstance(inputs[0], bool):
+            return not inputs[0]
+        return None
+
+    def control(self, raw: Any, kind: str, inputs: list[Arg], into: Block) -> None:
+        """An If or a Loop with its blocks; of a branch that is known, only the nodes."""
+        blocks = list(raw.blocks())
+        if kind == "prim::If" and isinstance(inputs[0], bool):
+            taken = blocks[0 if inputs[0] else 1]
+            for node in taken.nodes():
+                self.node(node, into)
+            for output, result in zip(raw.outputs(), taken.outputs(), strict=True):
+                self.env[output.unique()] = self.env[result.unique()]
+            return
+        assigned = self.attributes.assigned(blocks)
+        self.attributes.begin(assigned)
+        before = dict(self.attributes.current)
+        changed = assigned if kind == "prim::Loop" else []
+        node = Node(kind, "", {str(i): v for i, v in enumerate(inputs)}, [], scope=raw.scopeName(), source=raw.sourceRange())
+        ends: list[dict[str, Arg]] = []
+        for inner in blocks:
+            block = Block()
+            block.inputs = [self.value(v) for v in inner.inputs()]
+            for path in changed:
+                block.inputs.append(self.attributes.variable(path))
+            self.block(inner, block)
+            node.blocks.append(block)
+            ends.append(self.attributes.current)
+            self.attributes.current = dict(before)
+        node.outputs = [self.value(v) for v in raw.outputs()]
+        self.attributes.leave(node, before, ends, changed)
+        into.nodes.append(node)
+
+    def attribute(self, raw: Any, kind: str, inputs: list[Arg]) -> None:
+        """Reads or assigns an attribute of a module; what it is, is known now."""
+        holder, name = inputs[0], raw.s("name")
+        if isinstance(holder, Value):
+            raise errors.UnsupportedError(f"an attribute {name!r} of an object that the script makes\n  at {where(raw.sourceRange())}")
+        if kind == "prim::GetAttr":
+            self.env[raw.output().unique()] = self.attributes.get(holder, name)
+        else:
+            self.attributes.set(holder, name, inputs[1])
 
     def constant(self, arg: Arg) -> Arg:
         """A constant as it was before the program wrote into it."""
@@ -99,7 +176,7 @@ class Reader:
             return Node(kind, "", args, outputs, scope=scope, source=source)
         schema = schemas.parse(text)
         args = {}
-        for parameter, arg in zip(schema.parameters, inputs):  # noqa: B905 - trailing defaults may be missing
+        for parameter, arg in zip(schema.parameters, inputs):
             if type(arg) is int or arg is None or parameter.type == "List[int]":
                 arg = schemas.normalise(parameter, arg)
             elif parameter.name in _NUMBER_ARGUMENTS and isinstance(arg, Value) and arg.constant is not None:
@@ -122,7 +199,7 @@ class Reader:
         graph = raw.g("Subgraph")
         for inner, given in zip(graph.inputs(), inputs, strict=True):
             self.env[inner.unique()] = given
-        inlined = Reader(self.containers, self.literals)
+        inlined = Reader(self.containers, self.literals, self.attributes)
         inlined.touched = self.touched
         inlined.env = {inner.unique(): given for inner, given in zip(graph.inputs(), inputs, strict=True)}
         for node in graph.nodes():

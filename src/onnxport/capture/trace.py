@@ -82,7 +82,7 @@ class _Run:
         torch_private.set_tracer_warnings(False)
         self.flat, self.names, self.spec = self.call(list(given[: self.count]))
         outputs = [item for item in self.flat if isinstance(item, torch.Tensor)]
-        for index, (kind, value, _, _) in enumerate(self.recorded):
+        for index, (_, value, _, _) in enumerate(self.recorded):
             if value is not None:
                 self.watched.append(index)
                 outputs.append(_stand_in(value))

@@ -20,7 +20,7 @@ _VIEWS = frozenset({"aten::t", "aten::transpose", "aten::permute", "aten::view",
 _GROWTH = 4  # a layer of weights applied to a constant may give so much more than it reads
 
 
-class _Unknown(Exception):
+class _UnknownError(Exception):
     """An argument is no constant."""
 
 
@@ -38,7 +38,7 @@ def compute(g: Builder, node: Node, args: dict[str, Any]) -> Any:
     found: list[Constant] = []
     try:
         plain = {name: _plain(arg, found) for name, arg in args.items()}
-    except _Unknown:
+    except _UnknownError:
         return None
     if any(c.parameter for c in found) and not g.fold_parameters:
         return None
@@ -77,11 +77,11 @@ def _tensors(arg: Any) -> Any:
 def _plain(arg: Any, found: list[Constant]) -> Any:
     if isinstance(arg, Value):
         if arg.const is None:
-            raise _Unknown
+            raise _UnknownError
         found.append(arg.const)
         return arg.const
     if isinstance(arg, Dim):
-        raise _Unknown
+        raise _UnknownError
     if isinstance(arg, (list, tuple)):
         return [_plain(a, found) for a in arg]
     return arg

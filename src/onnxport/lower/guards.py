@@ -19,11 +19,13 @@ from onnxport.target.dims import Dim
 from onnxport.target.value import Value
 
 _COMPARISONS = {"aten::eq": "==", "aten::ne": "!=", "aten::lt": "<", "aten::le": "<=", "aten::gt": ">", "aten::ge": ">="}
-_READS_SIZES_ONLY = frozenset({"aten::size", "aten::sym_size", "aten::numel", "aten::ones_like", "aten::zeros_like", "aten::full_like", "aten::empty_like",
+_READS_SIZES_ONLY = frozenset({"aten::size", "aten::sym_size", "aten::numel", "aten::ones_like", "aten::zeros_like", "aten::full_like",
+                               "aten::empty_like",
                                "aten::new_zeros", "aten::new_ones", "aten::new_full", "aten::new_empty"})
 _FLIPPED = {"==": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 _CONVERSIONS = frozenset({"aten::Int", "aten::IntImplicit", "aten::ScalarImplicit"})
-_WORDS = {"index": "it is used as an index or a size that the trace cannot follow", "number": "a number is taken from it", "array": "it is turned into an array", "range": "a Python loop runs over it",
+_WORDS = {"index": "it is used as an index or a size that the trace cannot follow", "number": "a number is taken from it",
+          "array": "it is turned into an array", "range": "a Python loop runs over it",
           "length": "its length is taken", "iterate": "a Python loop runs over it"}
 
 
@@ -186,7 +188,8 @@ def _size(arg: Any, env: dict[Captured, Any]) -> Any:
 
 def _baked(read: Read, size: str) -> errors.BakedValueError:
     return errors.BakedValueError(
-        f"{read.source}: the dynamic size {size} is turned into a Python number ({_WORDS.get(read.kind, read.kind)}; in the example {_short(read.seen)}), "
+        f"{read.source}: the dynamic size {size} is turned into a Python number ({_WORDS.get(read.kind, read.kind)}; "
+        f"in the example {_short(read.seen)}), "
         "and the file would hold this constant for every size; keep it as it comes from .shape, or make the axis static")
 
 

@@ -73,7 +73,8 @@ def _list(low: Lowering, node: Node, args: dict[str, Any]) -> Any:
 
 
 HANDLERS = {
-    "aten::size": _size, "aten::sym_size": _size, "aten::_shape_as_tensor": _shape, "aten::numel": _numel, "aten::sym_numel": _numel, "aten::dim": _dim,
+    "aten::size": _size, "aten::sym_size": _size, "aten::_shape_as_tensor": _shape, "aten::numel": _numel, "aten::sym_numel": _numel,
+    "aten::dim": _dim,
     "prim::NumToTensor": _num_to_tensor, "aten::Int": _to_int, "aten::IntImplicit": _to_int,
     "aten::ScalarImplicit": _to_number, "aten::Float": _to_number, "aten::FloatImplicit": _to_number, "aten::Bool": _to_number,
     "aten::item": _to_number, "prim::ListUnpack": _unpack, "prim::TupleUnpack": _unpack, "prim::ListConstruct": _list,

@@ -34,10 +34,6 @@ def type_as(g: Builder, self: Value, other: Value) -> Value:
 
 def converted(g: Builder, x: Value, dtype: Any) -> Value:
     """`x` as a torch dtype."""
-    if isinstance(dtype, int):
-        from onnxport.capture.schema import SCALAR_TYPES
-
-        dtype = SCALAR_TYPES[dtype]
     target = from_torch(dtype)
     if (x.dtype in COMPLEX) != (target in COMPLEX):
         raise errors.UnsupportedError(f"a conversion of {x.dtype and x.dtype.name} to {target.name}")

@@ -312,7 +312,8 @@ class Builder:
                 results[i] = self.op("Cast", results[i], to=dtype)
         return results[0] if outputs == 1 else tuple(results)
 
-    def _add(self, op_type: str, domain: str, inputs: tuple[Value | None, ...], outputs: int, attrs: dict[str, Any], *, shared: bool) -> tuple[Value, ...]:
+    def _add(self, op_type: str, domain: str, inputs: tuple[Value | None, ...], outputs: int, attrs: dict[str, Any], *,
+             shared: bool) -> tuple[Value, ...]:
         real = tuple(None if v is None else self.real(v) for v in inputs)
         for name, attr in attrs.items():
             if isinstance(attr, (list, tuple)) and any(isinstance(item, Dim) for item in attr):

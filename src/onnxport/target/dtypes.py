@@ -19,7 +19,8 @@ _PAIRS = [
 _TO_ONNX = dict(_PAIRS)
 _TO_TORCH = {onnx: torch_ for torch_, onnx in _PAIRS}
 FLOATS = frozenset({DataType.FLOAT, DataType.DOUBLE, DataType.FLOAT16, DataType.BFLOAT16})
-INTEGERS = frozenset({DataType.INT64, DataType.INT32, DataType.INT16, DataType.INT8, DataType.UINT8, DataType.UINT16, DataType.UINT32, DataType.UINT64})
+INTEGERS = frozenset({DataType.INT64, DataType.INT32, DataType.INT16, DataType.INT8, DataType.UINT8, DataType.UINT16,
+                      DataType.UINT32, DataType.UINT64})
 COMPLEX = frozenset({DataType.COMPLEX64, DataType.COMPLEX128})
 
 

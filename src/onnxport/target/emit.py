@@ -63,12 +63,11 @@ def _needed(root: Block, outputs: Iterable[Value]) -> set[Node]:
         if node in needed:
             continue
         needed.add(node)
-        for value in node.written[1] if node.written else node.inputs:
-            if value is not None and value.node is not None:
-                stack.append(value.node)
+        read = node.written[1] if node.written else node.inputs
+        stack.extend([v.node for v in read if v is not None and v.node is not None])
         for attr in node.attrs.values():
             if isinstance(attr, Block):
-                stack += [v.node for v in attr.outputs if v.node is not None]
+                stack.extend([v.node for v in attr.outputs if v.node is not None])
     return needed
 
 
@@ -96,7 +95,8 @@ def _layouts(needed: Iterable[Node]) -> dict[int, tuple[Value, list[int]]]:
         strides = tensor.stride()
         order = sorted(range(tensor.dim()), key=lambda axis: -strides[axis])
         perm = [order.index(axis) for axis in range(tensor.dim())]
-        if base.const is not None and base.const.tensor.permute(perm).shape == tensor.shape and base.const.tensor.permute(perm).stride() == tensor.stride():
+        turned = base.const.tensor.permute(perm) if base.const is not None else None
+        if turned is not None and turned.shape == tensor.shape and turned.stride() == strides:
             result[id(value)] = (base, perm)
     return result
 

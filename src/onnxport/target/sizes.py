@@ -32,7 +32,7 @@ def reshape(g: Builder, x: Value, sizes: Sequence[Size]) -> Value:
         x = x.node.inputs[0]
         if same_shape(x.shape, tuple(sizes)):
             return x
-    if dims.is_static(sizes) and not (0 in sizes):
+    if dims.is_static(sizes) and 0 not in sizes:
         return g.op("Reshape", x, g.const(sizes))
     if 0 in sizes:
         return _reshape_empty(g, x, sizes)
@@ -52,11 +52,12 @@ def reshape(g: Builder, x: Value, sizes: Sequence[Size]) -> Value:
 
 
 def _reshape_empty(g: Builder, x: Value, sizes: list[Size]) -> Value:
-    if g.opset >= 14 and not (-1 in sizes):
+    if g.opset >= 14 and -1 not in sizes:
         return g.op("Reshape", x, g.sizes(sizes), allowzero=1)
     # Older opsets read 0 as "as in the input": an empty tensor is made anew.
-    from onnxport.target.dtypes import to_torch
     import torch
+
+    from onnxport.target.dtypes import to_torch
 
     assert x.dtype is not None
     if dims.is_static(sizes) and -1 not in sizes:
