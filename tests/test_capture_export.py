@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import importlib
 import io
 import warnings
 from collections.abc import Mapping
@@ -13,6 +15,7 @@ from torch.export import Dim
 
 import onnxport
 from onnxport import errors
+from tests.ops.harness import Case, check
 
 nn = torch.nn
 BOTH = pytest.mark.parametrize("capture", ["trace", "export"])
@@ -259,3 +262,37 @@ def test_two_languages_at_once_are_refused() -> None:
         export(model, args, dynamic_axes={"x": {0: "n"}}, dynamic_shapes=({0: "n"}, None))
     with pytest.raises(errors.ArgumentError, match="capture='onnx'"):
         export(model, args, capture="onnx")
+
+
+# ---------------------------------------------------------------------- the same tables and models as through a trace
+
+TABLES = ("activation", "arithmetic", "attention", "convolution", "indexing", "joining", "layout", "normalization", "pooling", "reduction",
+          "scattering")
+REFUSED = {"mask_scalar": "data-dependent"}  # by torch.export itself: a mask of rank 0 has a size that only the data knows
+EVERY = 12  # ONNXPORT_TEST_CAPTURE=export runs all of tests/ops
+
+
+def sample() -> list[Any]:
+    """Some rows of each operator table."""
+    rows: list[Any] = []
+    for name in TABLES:
+        module = importlib.import_module(f"tests.ops.test_{name}")
+        cases = [case for table in vars(module).values() if isinstance(table, list) for case in table if isinstance(case, Case)]
+        rows += [pytest.param(case, id=f"{name}-{case.id}") for case in cases[::EVERY] if 18 in case.opsets and 18 not in case.refused]
+    return rows
+
+
+@pytest.mark.parametrize("case", sample())
+def test_operators(case: Case) -> None:
+    check(dataclasses.replace(case, refused={18: REFUSED[case.id]}) if case.id in REFUSED else case, 18, "export")
+
+
+@pytest.mark.parametrize(("name", "variant"), [("super_resolution", "free"), ("vit_small", "batch"), ("gpt2_sdpa", "free"), ("bert_eager", "free")])
+def test_models(name: str, variant: str) -> None:
+    pytest.importorskip("transformers")
+    models, checking = importlib.import_module("tests.zoo.models"), importlib.import_module("tests.zoo.check")
+    torch.manual_seed(0)
+    model = models.MODELS[name]()
+    axes, inputs = checking.variants(model)[variant]
+    difference, _ = checking.run(model, 18, axes, inputs, "export")
+    assert difference <= checking.TOLERANCE
