@@ -42,6 +42,7 @@ class Builder:
         self.notes: list[str] = []
         self._literals: dict[Any, Value] = {}
         self._fresh = 0
+        self._homes: dict[int, Block] = {}  # inputs of subgraphs
         self._computing = False  # sizes are being computed: what is known of them must not stand in for the nodes
 
     # ------------------------------------------------------------------ values that no node makes
@@ -50,6 +51,8 @@ class Builder:
         """A graph input. Symbols in `shape` that have no source yet get this one."""
         value = Value(dtype, shape, name=name)
         self.block.inputs.append(value)
+        if self.block is not self.root:
+            self._homes[value.key] = self.block
         for axis, size in enumerate(shape or ()):
             atom = size.symbol if isinstance(size, Dim) else None
             if atom is not None:
@@ -104,7 +107,7 @@ class Builder:
             return self.op("Shape", x)
         return self.sizes(x.shape)
 
-    def fresh(self, value: Value, axis: int | None, hint: str = "d") -> Dim:
+    def fresh(self, value: Value, axis: int | None, hint: str = "d", low: int = 0) -> Dim:
         """A new symbol for a size that only the running graph knows: `value`'s dim `axis`, or the scalar itself."""
         while True:
             name = f"{hint}{self._fresh}"
@@ -112,7 +115,7 @@ class Builder:
             if name not in self.sources:
                 break
         self.sources[name] = (value, axis)
-        return dims.symbol(name)
+        return dims.symbol(name, low)
 
     def size_of(self, value: Value) -> Size:
         """The integer scalar (or one-element vector) `value` as a size: known, derived, or a new symbol."""
@@ -342,6 +345,7 @@ class Builder:
                 value.shape = tuple([self.fresh(value, axis) if size is None else size for axis, size in enumerate(shape)])
             made.append(value)
         node.outputs = tuple(made)
+        node.block = self.block
         self.block.nodes.append(node)
         if key is not None:
             self._keep(key, node.outputs)
@@ -364,21 +368,52 @@ class Builder:
     def subgraph(self) -> Iterator[Block]:
         """Nodes made inside go into the yielded block; set its `outputs` and pass it as an attribute."""
         block = Block(self.block)
-        self.block = block
-        try:
+        with self.reopened(block):
             yield block
-            own, seen, outputs = set(block.nodes), set(), []
+        self.close(block)
+
+    @contextlib.contextmanager
+    def reopened(self, block: Block) -> Iterator[None]:
+        """Nodes made inside go into `block`, which `close` will end."""
+        outer, self.block = self.block, block
+        try:
+            yield
+        finally:
+            self.block = outer
+
+    def close(self, block: Block) -> None:
+        """Ends a subgraph: an output is made by a node of the subgraph itself, and stands once."""
+        seen: set[int] = set()
+        outputs: list[Value] = []
+        with self.reopened(block):
             for value in block.outputs:
-                # An output is made by a node of the subgraph itself, and stands once.
                 value = self.real(value)
-                if value.node not in own or value.key in seen:
+                if value.node is None or value.node.block is not block or value.key in seen:
                     value = self._add("Identity", "", (value,), 1, {}, shared=False)[0]
                 seen.add(value.key)
                 outputs.append(value)
-            block.outputs = outputs
-        finally:
-            assert block.parent is not None
-            self.block = block.parent
+        block.outputs = outputs
+
+    def is_inside(self, value: Value, block: Block) -> bool:
+        """Whether a value exists in `block` only, or in a subgraph of it."""
+        home = value.node.block if value.node is not None else self._homes.get(value.key)
+        while home is not None and home is not block:
+            home = home.parent
+        return home is block
+
+    def integer(self, value: Value) -> Size:
+        """The integer scalar `value` of any sign as a size: known, derived, or a new symbol."""
+        if value.content is None and value.const is None:
+            known = self._find(("integer", value.key))
+            if known is None:
+                symbol = self.fresh(value, None, "i", low=_LOWEST)
+                known = self._keep(("integer", value.key), (Value(INT64, (), content=(symbol,)),))
+            assert known[0].content is not None
+            return known[0].content[0]
+        return self.size_of(value)
+
+
+_LOWEST = -(1 << 63)
 
 
 def _frozen(attrs: dict[str, Any]) -> Any:

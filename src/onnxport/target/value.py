@@ -82,13 +82,17 @@ class Value:
 
 
 class Node:
-    """One node in the newest ONNX form (`op_type`, `inputs`, `attrs`) and, in `written`, as the wanted opset spells it."""
+    """One node in the newest ONNX form (`op_type`, `inputs`, `attrs`) and, in `written`, as the wanted opset spells it.
 
-    __slots__ = ("attrs", "domain", "inputs", "op_type", "outputs", "scope", "source", "written")
+    block: the graph or subgraph that it stands in.
+    """
+
+    __slots__ = ("attrs", "block", "domain", "inputs", "op_type", "outputs", "scope", "source", "written")
 
     def __init__(self, op_type: str, domain: str, inputs: tuple[Value | None, ...], attrs: dict[str, Any]):
         self.op_type, self.domain, self.inputs, self.attrs = op_type, domain, inputs, attrs
         self.outputs: tuple[Value, ...] = ()
+        self.block: Block | None = None
         self.scope: str = ""
         self.source: str = ""
         self.written: tuple[str, tuple[Value | None, ...], dict[str, Any]] | None = None

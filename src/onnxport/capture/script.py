@@ -1,0 +1,209 @@
+"""Captures what `torch.jit` compiled (or traced, or loaded from a file): its graph is read, nothing of it is unrolled."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from onnxport import errors
+from onnxport.aten.graph import Arg, Block, Graph, Node, Value
+from onnxport.calls import Call
+from onnxport.capture import torch_private
+from onnxport.capture.attributes import Attributes, Holder, changed_lists
+from onnxport.capture.schema import SCALAR_TYPES  # noqa: F401 - the spelling of dtypes in graphs
+from onnxport.capture.state import State, state_of
+from onnxport.capture.torchscript import Reader
+from onnxport.capture.trace import Traced
+
+_NUMBERS = {"int": (int, torch.int64), "float": (float, torch.float32), "bool": (bool, torch.bool)}
+
+
+def is_script(model: Any) -> bool:
+    """Whether `torch.jit` made it."""
+    return isinstance(model, (torch.jit.ScriptModule, torch.jit.ScriptFunction, torch._C.ScriptMethod)) or isinstance(model, Program)
+
+
+class Program:
+    """A scripted module, method or function as a function of tensors: its numbers are tensors of rank 0."""
+
+    def __init__(self, scripted: Any):
+        self.scripted = scripted
+        schema = scripted.schema if not isinstance(scripted, torch.jit.ScriptModule) else scripted.forward.schema
+        arguments = [a for a in schema.arguments if a.name != "self"]
+        arguments = arguments[1:] if len(arguments) < len(schema.arguments) - 1 else arguments
+        self.kinds = {a.name: str(a.real_type) for a in arguments if not (isinstance(scripted, torch.jit.ScriptModule) and a is schema.arguments[0])}
+        self.arguments = [a for a in arguments if a.name in self.kinds]
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        self.__signature__ = inspect.Signature([
+            inspect.Parameter(_legal(a.name), kind, default=a.default_value if a.has_default_value() else inspect.Parameter.empty)
+            for a in self.arguments])
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        names = [a.name for a in self.arguments]
+        given = [self._back(name, arg) for name, arg in zip(names, args, strict=False)]
+        named = {name: self._back(name, arg) for name, arg in kwargs.items()}
+        return _numbers_as_tensors(self.scripted(*given, **named))
+
+    def tensors(self, args: Any, kwargs: dict[str, Any] | None) -> tuple[Any, dict[str, Any]]:
+        """Arguments with numbers as tensors."""
+        if not isinstance(args, (tuple, list)) or hasattr(args, "_fields"):
+            args = () if args is None else (args,)
+        args = list(args)
+        if args and type(args[-1]) is dict and not (len(args) <= len(self.arguments) and self._is_dict(self.arguments[len(args) - 1].name)):
+            kwargs = {**args.pop(), **(kwargs or {})}
+        if len(args) > len(self.arguments):
+            raise errors.ArgumentError(f"{len(args)} arguments are given, and the script takes {len(self.arguments)}")
+        given = [self._forth(a.name, arg) for a, arg in zip(self.arguments, args, strict=False)]
+        return (*given, {}), {name: self._forth(name, arg) for name, arg in (kwargs or {}).items()}
+
+    def _is_dict(self, name: str) -> bool:
+        return self.kinds[name].startswith("Dict")
+
+    def _forth(self, name: str, arg: Any) -> Any:
+        python, dtype = _NUMBERS.get(_plain_kind(self.kinds.get(name, "")), (None, None))
+        if python is None or arg is None or isinstance(arg, torch.Tensor):
+            return arg
+        return torch.tensor(arg, dtype=dtype)
+
+    def _back(self, name: str, arg: Any) -> Any:
+        kind = _plain_kind(self.kinds.get(name, ""))
+        return _NUMBERS[kind][0](arg) if kind in _NUMBERS and isinstance(arg, torch.Tensor) else arg
+
+
+def _legal(name: str) -> str:
+    return name if name.isidentifier() else "arg_" + "".join(c if c.isalnum() else "_" for c in name)
+
+
+def _plain_kind(kind: str) -> str:
+    return kind.removeprefix("Optional[").removesuffix("]") if kind.startswith("Optional[") else kind
+
+
+def _numbers_as_tensors(result: Any) -> Any:
+    if isinstance(result, (bool, int, float)):
+        return torch.tensor(result)
+    if isinstance(result, tuple):
+        members = [_numbers_as_tensors(m) for m in result]
+        return type(result)(*members) if hasattr(result, "_fields") else tuple(members)
+    if isinstance(result, list):
+        return [_numbers_as_tensors(m) for m in result]
+    if isinstance(result, dict):
+        return {k: _numbers_as_tensors(v) for k, v in result.items()}
+    return result
+
+
+def capture(program: Program, call: Call, names: list[str]) -> Traced:
+    """Reads the program's graph; it runs once on the example, for the structure of what it returns."""
+    scripted = program.scripted
+    state = state_of(scripted)
+    with torch.no_grad(), state.unchanged():
+        copies = [t.detach().clone(memory_format=torch.preserve_format) for t in call.tensors]
+        flat, output_names, spec = call.run(copies)
+        args, kwargs = call.spec.unflatten([t.detach().clone() for t in call.tensors])
+        result = program(*args, **kwargs)
+    reading = _Reading(program, state)
+    graph = reading.read(args, kwargs, result, names)
+    graph.output_names = output_names
+    return Traced(graph, flat, spec)
+
+
+class _Reading:
+    """One reading of one program."""
+
+    def __init__(self, program: Program, state: State):
+        self.program, self.state = program, state
+        self.weights = {name: _known(tensor, name) for name, tensor in state.weights.items()}
+        self.attributes: dict[str, Value] = {}
+        self.block = Block()
+        self.inputs: list[Value] = []
+
+    def read(self, args: Any, kwargs: dict[str, Any], result: Any, names: list[str]) -> Graph:
+        """The graph of the program, with the arguments of its call bound."""
+        scripted = self.program.scripted
+        root = scripted if isinstance(scripted, torch.jit.ScriptModule) else None
+        attributes = Attributes(self.weight, root)
+        reader = Reader(attributes=attributes)
+        raw = scripted.graph.copy()
+        torch_private.inline(raw)
+        given = list(raw.inputs())
+        if root is not None:
+            reader.env[given.pop(0).unique()] = Holder("", root)
+        reader.changed_lists = changed_lists(raw)
+        bound = inspect.signature(self.program).bind(*args, **kwargs)
+        bound.apply_defaults()
+        for value, item in zip(given, bound.arguments.values(), strict=True):
+            reader.env[value.unique()] = self.argument(item, value.type(), str(value.type()) in reader.changed_lists)
+        for value, name in zip(self.inputs, names, strict=True):
+            value.name = name
+        reader.untyped = True
+        reader.block(raw, self.block)
+        (output,) = self.block.outputs
+        outputs = list(self.leaves(output, result))
+        self.block.outputs = list(outputs)
+        self.block.inputs = [*self.inputs, *self.weights.values()]
+        state = self.state
+        graph = Graph(self.block, self.inputs, list(names), self.weights, state.aliases, outputs, [], state.parameters,
+                      attributes=self.attributes, touched=reader.touched)
+        graph.rebound = {path: arg for path, arg in attributes.current.items() if isinstance(arg, Value) and arg.kind == "tensor"}
+        graph.scripted = True
+        return graph
+
+    def weight(self, path: str, tensor: torch.Tensor) -> Value:
+        """The value of a parameter, buffer or tensor attribute."""
+        path = self.state.aliases.get(path, path)
+        if path not in self.weights:
+            if path not in self.attributes:
+                self.attributes[path] = _known(tensor, None)
+            return self.attributes[path]
+        return self.weights[path]
+
+    def argument(self, item: Any, kind: Any, changed: bool = False) -> Arg:
+        """An argument of the call: new inputs for its tensors."""
+        if isinstance(item, torch.Tensor):
+            value = Value("tensor", item.dtype, tuple(item.shape), item.stride())
+            value.kind = _plain_kind(str(kind)) if _plain_kind(str(kind)) in _NUMBERS else "tensor"
+            self.inputs.append(value)
+            return value
+        if isinstance(item, (list, tuple)):
+            members = [self.argument(m, None) for m in item]
+            if not changed:
+                return members if isinstance(item, list) else tuple(members)
+            made = Value("list")
+            self.block.nodes.append(Node("prim::ListConstruct", "", {str(i): m for i, m in enumerate(members)}, [made]))
+            return made
+        if isinstance(item, dict):
+            return {key: self.argument(m, None) for key, m in item.items()}
+        return item
+
+    def leaves(self, arg: Arg, item: Any) -> Iterator[Arg]:
+        """The tensors of an output, which has the structure of `item`."""
+        if isinstance(item, torch.Tensor):
+            yield arg
+        elif isinstance(item, (list, tuple)):
+            if isinstance(arg, Value):
+                members = [_like(m) for m in item]
+                self.block.nodes.append(Node("prim::ListUnpack", "", {"self": arg}, members))
+                arg = members
+            for member, inner in zip(arg, item, strict=True):
+                yield from self.leaves(member, inner)
+        elif isinstance(item, dict):
+            for key, inner in item.items():
+                if isinstance(arg, Value):
+                    made = _like(inner)
+                    self.block.nodes.append(Node("aten::__getitem__", "", {"self": arg, "key": key}, [made]))
+                    yield from self.leaves(made, inner)
+                else:
+                    yield from self.leaves(arg[key], inner)
+
+
+def _like(item: Any) -> Value:
+    value = Value("tensor" if isinstance(item, torch.Tensor) else "dict" if isinstance(item, dict) else "list")
+    value.unknown = value.kind == "tensor"
+    return value
+
+
+def _known(tensor: torch.Tensor, name: str | None) -> Value:
+    data = tensor.detach()
+    return Value("tensor", data.dtype, tuple(data.shape), data.stride() if data.layout == torch.strided else None, name=name, constant=data)

@@ -1,0 +1,157 @@
+"""Python's own data in a script, as the lowering keeps it: lists that change, values that may be None, values that nobody knows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from onnxport import errors
+from onnxport.target import dims
+from onnxport.target.builder import Builder
+from onnxport.target.dims import Dim
+from onnxport.target.dtypes import to_torch
+from onnxport.target.value import DataType, Value
+
+
+class _Uninitialized:
+    def __repr__(self) -> str:
+        return "uninitialized"
+
+
+UNINITIALIZED = _Uninitialized()
+
+
+@dataclass(frozen=True)
+class Maybe:
+    """An Optional of which only the running model knows whether it is None. present: a bool value; value: what it is if it is."""
+
+    present: Any
+    value: Any
+
+
+@dataclass(frozen=True)
+class Unclear:
+    """What no node can compute; an error where it is used. reason: why."""
+
+    reason: str
+
+    def refuse(self) -> Any:
+        """Raises the error."""
+        raise errors.UnsupportedError(f"a value is used that ONNX cannot hold: {self.reason}")
+
+
+@dataclass(frozen=True)
+class Stacked:
+    """What a list holds whose length the running model decides: tensors of one shape (or numbers) as one tensor, along dim 0.
+
+    kind: "tensor", "int", "float" or "bool".
+    """
+
+    value: Value
+    kind: str = "tensor"
+
+
+class Collected:
+    """What a list holds to which a loop only appends: the elements become scan outputs."""
+
+    def __init__(self) -> None:
+        self.made: list[Any] = []
+
+
+class Listed:
+    """A list as an object: its state is a tuple of what it holds, `Stacked` or `Collected`."""
+
+    __slots__ = ("state",)
+
+    def __init__(self, state: Any):
+        self.state = state
+
+    @property
+    def items(self) -> tuple[Any, ...]:
+        """What it holds, where its length is known."""
+        if isinstance(self.state, tuple):
+            return self.state
+        raise errors.UnsupportedError("the length of this list is known only when the model runs, and here it has to be known before")
+
+
+class Journal:
+    """What lists held before a block changed them."""
+
+    def __init__(self) -> None:
+        self._stack: list[dict[Listed, Any]] = []
+
+    def change(self, held: Listed, state: Any) -> None:
+        """Gives a list another state."""
+        for entry in reversed(self._stack):
+            if held in entry:
+                break
+            entry[held] = held.state
+        held.state = state
+
+    def begin(self) -> None:
+        """From here on changes can be taken back."""
+        self._stack.append({})
+
+    def take_back(self) -> dict[Listed, Any]:
+        """Ends what `begin` began: lists are as before; what they were changed to."""
+        before = self._stack.pop()
+        after = {held: held.state for held in before}
+        for held, state in before.items():
+            held.state = state
+        return after
+
+
+def stacked(g: Builder, state: Any, like: Any = None) -> Stacked:
+    """The state of a list as one tensor. like: another state, which says what the elements of an empty list would be."""
+    if isinstance(state, Stacked):
+        return state
+    if isinstance(state, Collected):
+        raise errors.UnsupportedError("a list is read while a loop appends to it")
+    if state:
+        return _stack(g, state)
+    if isinstance(like, Stacked):
+        kind, dtype, shape = like.kind, like.value.dtype, like.value.shape
+        inner = None if shape is None else shape[1:]
+    else:
+        sample = _stack_kind(g, like)
+        kind, dtype, inner = sample
+    if dtype is None or inner is None:
+        raise errors.UnsupportedError("nothing is known of what a list holds")
+    if not dims.is_static(inner):
+        return Stacked(g.op("Expand", g.constant(torch.zeros((), dtype=to_torch(dtype))), g.sizes([0, *inner])), kind)
+    return Stacked(g.constant(torch.zeros([0, *[int(s) for s in inner]], dtype=to_torch(dtype))), kind)  # type: ignore[arg-type]
+
+
+_DTYPES = {"int": DataType.INT64, "float": DataType.FLOAT, "bool": DataType.BOOL}
+
+
+def _kind(x: Any) -> str:
+    return "bool" if isinstance(x, bool) else "int" if isinstance(x, (int, Dim)) else "float" if isinstance(x, float) else "tensor"
+
+
+def _stack_kind(g: Builder, state: Any) -> tuple[str, DataType | None, Any]:
+    if not state:
+        return "tensor", None, None
+    first = state[0]
+    kind = _kind(first)
+    if isinstance(first, Value):
+        return kind, first.dtype, first.shape
+    if kind == "tensor":
+        raise errors.UnsupportedError(f"a list of {type(first).__name__}s whose length the running model decides")
+    return kind, _DTYPES[kind], ()
+
+
+def _stack(g: Builder, state: tuple[Any, ...]) -> Stacked:
+    kind, dtype, shape = _stack_kind(g, state)
+    parts = []
+    for item in state:
+        value = item if isinstance(item, Value) else g.scalar(item) if isinstance(item, (int, Dim)) and not isinstance(item, bool) else g.const(item, dtype)
+        if not isinstance(item, (Value, int, float, Dim)):
+            raise errors.UnsupportedError(f"a list of {type(item).__name__}s whose length the running model decides")
+        if value.shape is None or shape is None or len(value.shape) != len(shape) or not all(map(dims.equal, value.shape, shape)):
+            raise errors.UnsupportedError("a list whose length the running model decides holds tensors of different shapes; "
+                                          "pad them to one shape, or concatenate them as they are made")
+        parts.append(g.op("Unsqueeze", value, g.const([0])))
+    return Stacked(parts[0] if len(parts) == 1 else g.op("Concat", *parts, axis=0), kind)
