@@ -407,7 +407,7 @@ def test_a_number_taken_from_a_dynamic_size_is_an_error(forward: Any) -> None:
 def test_sizes_in_slices_and_shapes_are_no_numbers() -> None:
     def forward(self: Any, x: torch.Tensor) -> Any:
         n = x.shape[0]
-        f"{n} rows"
+        assert f"{n} rows of {x.shape}" and "%s" % (x.shape,) and str(x.shape)  # noqa: UP031
         y = x[: n // 2] + x[:n].amax()
         z = torch.zeros(n, n + 1)
         w = x.reshape(

@@ -7,9 +7,12 @@ do what they always do.
 from __future__ import annotations
 
 import contextlib
+import dis
 import functools
+import itertools
 import linecache
 import operator
+import re
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -57,6 +60,8 @@ def _note(kind: str, tensor: torch.Tensor, seen: Any) -> None:
     source, frame = user_line(3)
     if kind == "index":
         kind = _index_kind(frame)
+        if kind == "text":
+            return
     reads.append((kind, torch_private.get_value_trace(tensor), seen, source))
 
 
@@ -66,16 +71,23 @@ def _only_checked() -> bool:
 
 
 def _index_kind(frame: Any) -> str:
-    """"range" where `__index__` was called by `range(...)`, whose loop the trace unrolls; slices and sizes are traced."""
+    """Why Python asked for an index: "range" (a loop that the trace unrolls), "text" (it is printed), or "index" (whatever else)."""
+    if dis.opname[frame.f_code.co_code[frame.f_lasti]].startswith(("FORMAT_", "BUILD_STRING")):
+        return "text"
     try:
-        positions = list(frame.f_code.co_positions())[frame.f_lasti // 2]
-    except (AttributeError, IndexError):  # Python 3.10 has no positions: take the whole line
-        positions = (frame.f_lineno, None, None, None)
-    line = linecache.getline(frame.f_code.co_filename, positions[0] or frame.f_lineno)
-    text = line[positions[2]:].lstrip() if positions[2] is not None else line
-    return "range" if text.startswith("range(") or (positions[2] is None and "range(" in text) else "index"
+        line, _, column, _ = next(itertools.islice(frame.f_code.co_positions(), frame.f_lasti // 2, None))
+    except (AttributeError, StopIteration):  # Python 3.10 has no positions: take the whole line
+        line, column = frame.f_lineno, None
+    text = linecache.getline(frame.f_code.co_filename, line or frame.f_lineno)
+    if column is None:
+        return "range" if "range(" in text else "index"
+    text = text[column:].lstrip()
+    if text.startswith("range("):
+        return "range"
+    return "text" if _PRINTS.match(text) else "index"
 
 
+_PRINTS = re.compile(r"""[rfb]*["']|(print|str|repr|format|log(ger|ging)?\.\w+|warnings\.warn)\(""")
 _PRINTING = frozenset({"__format__", "__repr__", "_str", "_str_intern", "_tensor_str", "__reduce_ex__", "__deepcopy__"})
 
 
