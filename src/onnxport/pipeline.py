@@ -45,14 +45,15 @@ def export(model: Any, args: Any, f: Any = None, *, kwargs: dict[str, Any] | Non
             traced = choose.capture(model, call, input_names(call, options), capture, options.dynamic_axes, dynamic_shapes)
             functionalise(traced.graph)
         with progress.stage("convert"):
-            program = convert(call.model, call, traced, options)
-    if f is not None:
-        program.save(f, external_data=external_data)
+            program, nodes = convert(call.model, call, traced, options)
+        if f is not None:
+            with progress.stage("save"):
+                save.write(program.model, f, external_data=external_data, nodes=nodes)
     return program
 
 
-def convert(model: Any, call: Call, traced: Traced, options: Options) -> ONNXProgram:
-    """From the captured graph to a finished, checked model."""
+def convert(model: Any, call: Call, traced: Traced, options: Options) -> tuple[ONNXProgram, save.Nodes]:
+    """From the captured graph to a finished, checked model; and its nodes as they will be written."""
     graph = traced.graph
     face = interface(graph, call, options)
     builder = Builder(options.opset, fold_parameters=options.constant_folding and options.export_params)
@@ -64,12 +65,13 @@ def convert(model: Any, call: Call, traced: Traced, options: Options) -> ONNXPro
                  initializers_as_inputs=options.initializers_as_inputs, where=_places(model) if options.verbose else None,
                  producer_version=__version__)
     optimise.run(built, options)
-    save.check(built)
+    nodes = save.check(built)
     if options.verbose:
         print(pretty.text(built))
     report(found)
-    return ONNXProgram(built, input_names=face.input_names, output_names=face.output_names, guards=found, source=model,
+    program = ONNXProgram(built, input_names=face.input_names, output_names=face.output_names, guards=found, source=model,
                        args=call.args, kwargs=call.kwargs, dynamic_axes=face.axes, training=options.training)
+    return program, nodes
 
 
 def mutated_outputs(lowering: Lowering, lowered: Lowered, face: Interface, options: Options) -> list[Any]:

@@ -25,7 +25,7 @@ import onnx
 import onnx_ir as ir
 
 from onnxport import errors
-from onnxport.wire import SMALL, Encoder, External, Hole, Omit, Piece
+from onnxport.wire import SMALL, Encoder, External, Hole, Nodes, Omit, Piece
 
 Target = str | os.PathLike[str] | BinaryIO
 
@@ -37,23 +37,25 @@ _TO_PATH = "give a path, so that the weights can go into a file beside the model
 # ---------------------------------------------------------------------- what callers use
 
 
-def write(model: ir.Model, target: Target, *, external_data: bool | None = None, size_threshold: int = SMALL) -> None:
+def write(model: ir.Model, target: Target, *, external_data: bool | None = None, size_threshold: int = SMALL,
+          nodes: Nodes | None = None) -> None:
     """Writes `model` to a path or to a binary stream.
 
     external_data: True puts the weights into `<target>.data`, False into the model (an error at 2 GiB), None decides by size.
     size_threshold: tensors of fewer bytes stay in the model file in any case.
+    nodes: what `check` gave, where the model has not been changed since.
     Raises `SaveError` (an `OSError` too) where the target cannot be written, and then what was there before is whole.
     """
     check_target(target)
     if not isinstance(target, (str, os.PathLike)):
-        _write_stream(model, target, external_data)
+        _write_stream(model, target, external_data, nodes)
         return
     path = os.path.realpath(os.fsdecode(target))  # a symbolic link stays one
     with _reported(path):
         if external_data:
             _write_pair(model, path, size_threshold)
             return
-        pieces = Encoder().model(model)
+        pieces = Encoder(nodes=nodes).model(model)
         total = _size(pieces)
         if total <= LIMIT:
             _write_single(pieces, path)
@@ -99,16 +101,21 @@ def to_proto(model: ir.Model, weights: bool = True) -> onnx.ModelProto:
     return proto
 
 
-def check(model: ir.Model) -> None:
-    """Runs `onnx.checker` on the model, without a copy of the weights; `CheckerError` with its text."""
+def check(model: ir.Model) -> Nodes:
+    """Runs `onnx.checker` on the model, without a copy of the weights; `CheckerError` with its text.
+
+    Returns the encoded nodes, which `write` takes.
+    """
+    nodes: Nodes = {}
     for tensor in _initializers(model):
         if tensor.shape.is_dynamic():
             raise errors.CheckerError(f"the initializer {tensor.name!r} has no fixed shape")
-    pieces = Encoder(dict.fromkeys(map(id, _large(model, SMALL)), Omit.EMPTY)).model(model)
+    pieces = Encoder(dict.fromkeys(map(id, _large(model, SMALL)), Omit.EMPTY), nodes).model(model)
     try:
         onnx.checker.check_model(b"".join(map(_content, pieces)))
     except onnx.checker.ValidationError as error:
         raise errors.CheckerError(f"the finished model does not pass onnx.checker: {error}") from error
+    return nodes
 
 
 # ---------------------------------------------------------------------- the parts of a model
@@ -182,10 +189,10 @@ def _put_data(write: Callable[[Any], Any], layout: Iterable[tuple[Any, int]]) ->
 # ---------------------------------------------------------------------- targets
 
 
-def _write_stream(model: ir.Model, stream: BinaryIO, external_data: bool | None) -> None:
+def _write_stream(model: ir.Model, stream: BinaryIO, external_data: bool | None, nodes: Nodes | None) -> None:
     if external_data:
         raise errors.ArgumentError(f"external_data=True needs a file to stand beside, and f is a stream: {_TO_PATH}")
-    pieces = Encoder().model(model)
+    pieces = Encoder(nodes=nodes).model(model)
     total = _size(pieces)
     if total > LIMIT:
         raise errors.SaveError(f"the model has {total} bytes, and one protobuf message may hold {LIMIT}: {_TO_PATH}")

@@ -104,14 +104,20 @@ def _properties(field: int, properties: Mapping[str, str] | None) -> bytes:
     return b"".join([_field(field, _field(1, key.encode()) + _field(2, properties[key].encode())) for key in sorted(properties)])
 
 
+Nodes = dict[int, tuple[list[Piece], bytes]]
+
+
 class Encoder:
     """Encodes one model.
 
-    places: by `id(tensor)`, the tensors whose data is not written in its place.
+    places: by `id(tensor)`, the initializers whose data is not written in its place.
+    nodes: the nodes of graphs that were encoded already, by `id(graph)`: an encoder fills it, and another one of the same model,
+    with other places, need not encode them again.
     """
 
-    def __init__(self, places: Mapping[int, External | Omit] | None = None):
+    def __init__(self, places: Mapping[int, External | Omit] | None = None, nodes: Nodes | None = None):
         self.places = places or {}
+        self.nodes: Nodes = {} if nodes is None else nodes
         self._names: dict[str, bytes] = {"": b"\x00"}  # with the length in front
         self._types: dict[Any, bytes] = {}
         self._ops: dict[str, bytes] = {}
@@ -134,6 +140,22 @@ class Encoder:
 
     def graph(self, graph: ir.Graph) -> list[Piece]:
         """The pieces of a GraphProto. Every value that a node makes has its type and shape in it, initializers have theirs anyway."""
+        if id(graph) not in self.nodes:
+            self.nodes[id(graph)] = self._nodes(graph)
+        made, infos = self.nodes[id(graph)]
+        pieces: list[Piece] = [*made, _text(2, graph.name)]
+        for value in graph.initializers.values():
+            if value.const_value is not None:
+                pieces += _message(5, self.tensor(value.const_value, value.name))
+        pieces.append(_text(10, graph.doc_string))
+        pieces += [_field(11, self.value_info(value)) for value in graph.inputs]
+        pieces += [_field(12, self.value_info(value)) for value in graph.outputs]
+        pieces.append(infos)
+        pieces.append(_properties(16, graph.metadata_props))
+        return pieces
+
+    def _nodes(self, graph: ir.Graph) -> tuple[list[Piece], bytes]:
+        """The nodes of a graph, and what is known of the values between them."""
         pieces: list[Piece] = []
         infos: list[bytes] = []
         outputs = {id(value) for value in graph.outputs}
@@ -143,16 +165,7 @@ class Encoder:
                 if value.type is not None and value.name and id(value) not in outputs:
                     content = self.value_info(value)
                     infos += b"\x6a", _length(len(content)), content
-        pieces.append(_text(2, graph.name))
-        for value in graph.initializers.values():
-            if value.const_value is not None:
-                pieces += _message(5, self.tensor(value.const_value, value.name))
-        pieces.append(_text(10, graph.doc_string))
-        pieces += [_field(11, self.value_info(value)) for value in graph.inputs]
-        pieces += [_field(12, self.value_info(value)) for value in graph.outputs]
-        pieces += infos
-        pieces.append(_properties(16, graph.metadata_props))
-        return pieces
+        return _joined(pieces), b"".join(infos)
 
     def function(self, function: ir.Function, ir_version: int) -> list[Piece]:
         """The pieces of a FunctionProto."""

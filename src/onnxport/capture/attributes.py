@@ -115,10 +115,8 @@ def _path(raw: Any, name: str) -> str:
 def changed_lists(graph: Any) -> frozenset[str]:
     """The types of the lists that some node of a graph changes; lists of other types are as good as literals."""
     found: set[str] = set()
-    stack = [graph]
-    while stack:
-        for node in stack.pop().nodes():
-            stack += list(node.blocks())
-            if node.kind() in _CHANGE_LISTS and node.inputsAt(0).type().kind() in ("ListType", "DictType"):
+    for kind in _CHANGE_LISTS:
+        for node in graph.findAllNodes(kind, True):
+            if node.inputsAt(0).type().kind() in ("ListType", "DictType"):
                 found.add(str(node.inputsAt(0).type()))
     return frozenset(found)
