@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from onnxport import errors
-from onnxport.aten.graph import Arg, Block, Graph, Node, Value, values_in
+from onnxport.aten.graph import LIST_WRITES, Arg, Block, Graph, Node, Value, values_in
 from onnxport.aten.source import where
 
 _TAKE_APART = frozenset({"prim::TupleUnpack", "prim::TupleIndex", "aten::__getitem__"})
@@ -35,7 +35,7 @@ def _block(block: Block, defined: set[Value], after: str) -> None:
 
 
 def _node(node: Node, defined: set[Value], after: str) -> None:
-    if (node.schema is not None and node.schema.writes) or writes_by_name(node.op):
+    if node.op not in LIST_WRITES and ((node.schema is not None and node.schema.writes) or writes_by_name(node.op)):
         raise _breach(after, "it writes in place", node)
     for name, arg in node.args.items():
         for value in values_in(arg):

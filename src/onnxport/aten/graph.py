@@ -169,6 +169,14 @@ class Schema:
         return {p.name: p.default for p in self.parameters if p.has_default}
 
 
+def walk(block: Block) -> Iterator[Node]:
+    """All nodes, those of inner blocks too."""
+    for node in block.nodes:
+        yield node
+        for inner in node.blocks:
+            yield from walk(inner)
+
+
 def values_in(arg: Arg) -> Iterator[Value]:
     """The values inside an argument."""
     if isinstance(arg, Value):

@@ -6,8 +6,6 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import torch
-
 from onnxport import errors
 from onnxport.calls import Call, bind
 from onnxport.capture import dynamic, script

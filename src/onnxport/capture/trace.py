@@ -11,6 +11,7 @@ import torch
 
 from onnxport.aten.graph import Block, Graph, Read, Value
 from onnxport.capture import reads, torch_private
+from onnxport.capture.scopes import Scopes, recorded
 from onnxport.capture.size_lists import SizeLists
 from onnxport.capture.state import State, state_of
 from onnxport.capture.torchscript import Reader
@@ -54,13 +55,13 @@ def trace(model: Any, tensors: list[torch.Tensor], input_names: list[str], call:
         stack.enter_context(torch.no_grad())
         stack.enter_context(state.unchanged())
         run.recorded = stack.enter_context(reads.recorded())
-        stack.enter_context(torch_private.module_scopes(scope_names(model)))
+        scopes = stack.enter_context(recorded(scope_names(model)))
         if dynamic:
             stack.enter_context(SizeLists())
         given = [*copies, *state.weights.values(), *state.attributes.values()]
         raw, _ = torch_private.create_graph_by_tracing(run, given, torch_private.variable_name_lookup(), True, False)
         literals = reads.literals()
-    return Traced(finish(read_graph(raw, input_names, state, literals), run, state), run.flat, run.spec)
+    return Traced(finish(read_graph(raw, input_names, state, literals, scopes), run, state), run.flat, run.spec)
 
 
 class _Run:
@@ -119,10 +120,12 @@ def _value(found: Any) -> Value | None:
     return found if isinstance(found, Value) else None
 
 
-def read_graph(raw: Any, input_names: list[str], state: State, literals: dict[int, tuple[torch.Tensor, torch.Tensor]]) -> Graph:
+def read_graph(raw: Any, input_names: list[str], state: State, literals: dict[int, tuple[torch.Tensor, torch.Tensor]],
+               scopes: Scopes) -> Graph:
     """Reads a trace whose inputs are the user's tensors, then weights, then attributes."""
+    scripted = any(raw.findNode(kind, True) is not None for kind in ("prim::CallFunction", "prim::CallMethod"))
     torch_private.inline(raw)
-    reader = Reader(literals=literals)
+    reader = Reader(literals=literals, scopes=scopes)
     block = Block()
     values = [reader.value(v) for v in raw.inputs()]
     count, kept = len(input_names), len(input_names) + len(state.weights)
@@ -138,4 +141,4 @@ def read_graph(raw: Any, input_names: list[str], state: State, literals: dict[in
     if len(block.outputs) == 1 and isinstance(block.outputs[0], tuple):
         block.outputs = list(block.outputs[0])
     return Graph(block, inputs, input_names, dict(zip(state.weights, weights, strict=True)), {}, list(block.outputs), [],
-                 attributes=dict(zip(state.attributes, attributes, strict=True)), touched=reader.touched)
+                 attributes=dict(zip(state.attributes, attributes, strict=True)), touched=reader.touched, scripted=scripted)

@@ -13,7 +13,7 @@ from onnxport import errors
 from onnxport.aten.graph import Graph, Node, Read
 from onnxport.aten.graph import Value as Captured
 from onnxport.aten.source import where
-from onnxport.lower.missing import walk
+from onnxport.aten.graph import walk
 from onnxport.target import dims
 from onnxport.target.dims import Dim
 from onnxport.target.value import Value

@@ -12,9 +12,11 @@ from onnxport import errors
 from onnxport.aten.graph import Arg, Block, Graph, Node
 from onnxport.aten.graph import Value as Captured
 from onnxport.aten.source import where
-from onnxport.lower import constants, missing, scalars, structural
+from onnxport.lower import constants, containers, control, missing, scalars, structural
 from onnxport.lower.decompose import Decomposer, Decompositions
 from onnxport.lower.guards import Guard
+from onnxport.lower.looping import Form
+from onnxport.lower.python import Journal
 from onnxport.ops import registry
 from onnxport.target import dims
 from onnxport.target.builder import Builder
@@ -40,6 +42,9 @@ class Lowering:
         self.graph, self.g = graph, builder
         self.decomposer = None if decompositions is None else Decomposer(decompositions)
         self.held: list[Guard] = []  # what was decided over sizes on the way
+        self.journal = Journal()  # what lists of a script hold
+        self.forms: dict[Node, list[Form]] = {}  # what loops carry
+        self.depth = 0  # blocks around the node that is being lowered
         self.env: dict[Captured, Any] = {}
         self.structural = structural.HANDLERS
         for name, value, shape in zip(graph.input_names, graph.inputs, input_shapes, strict=True):
@@ -48,13 +53,14 @@ class Lowering:
             if weights_as_inputs:
                 self.env[value] = self.input(name, value, value.shape)
 
-    def input(self, name: str, value: Captured, shape: tuple[Size, ...] | None) -> Value:
-        """One graph input; symbols remember the example's number."""
+    def input(self, name: str, value: Captured, shape: tuple[Size, ...] | None) -> Any:
+        """One graph input; symbols remember the example's number. An integer of a script is a size."""
         assert value.dtype is not None
         for size, seen in zip(shape or (), value.shape or (), strict=False):
             if isinstance(size, Dim) and size.symbol is not None:
                 self.g.hints.setdefault(size.symbol.text, seen)
-        return self.g.input(name, from_torch(value.dtype), shape)
+        made = self.g.input(name, from_torch(value.dtype), shape)
+        return self.g.integer(made) if value.kind == "int" else made
 
     def run(self) -> Lowered:
         """Lowers all nodes; missing operators are reported together before anything is built."""
@@ -93,7 +99,17 @@ class Lowering:
             return [self.resolve(a) for a in arg]
         if isinstance(arg, tuple):
             return tuple([self.resolve(a) for a in arg])
+        if isinstance(arg, dict):
+            return {key: self.resolve(a) for key, a in arg.items()}
         return arg
+
+    def truth(self, condition: Any) -> Any:
+        """A condition as True, False or a bool value."""
+        return control.truth(self, condition)
+
+    def counter(self, turn: Value) -> Size:
+        """The number of a loop's turn."""
+        return self.g.size_of(turn)
 
     def node(self, node: Node) -> None:
         """Lowers one node."""
@@ -115,9 +131,14 @@ class Lowering:
 
     def apply(self, node: Node, args: dict[str, Any]) -> Any:
         """The result of one node, whatever kind of node it is."""
-        handler = self.structural.get(node.op)
+        handler = self.structural.get(node.op) or self.structural.get(f"{node.op}.{node.overload}")
         if handler is not None:
             return handler(self, node, args)
+        if self.graph.scripted:
+            args = containers.plain(self, node, args)
+            of_list = containers.of_stacked(self, node, args)
+            if of_list is not None:
+                return of_list
         if scalars.handles(node):
             return scalars.lower(self, node, args)
         folded = constants.compute(self.g, node, args)
@@ -125,13 +146,17 @@ class Lowering:
             return folded
         operator = registry.find(node.op, node.overload)
         if operator is None:
-            assert self.decomposer is not None  # missing.check has seen to it
+            if self.decomposer is None or not self.decomposer.exists(node):
+                missing.refuse(node)  # inside a branch
+            assert self.decomposer is not None
             return self.decomposer.lower(self, node, args)
         return operator.function(self.g, **select(operator, node, args))
 
     def keep(self, node: Node, result: Any) -> None:
         """Enters the result under the node's outputs."""
         outputs = node.outputs
+        if not outputs:
+            return
         if len(outputs) == 1:
             results = [result]
         else:

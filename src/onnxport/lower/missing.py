@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from onnxport import errors
-from onnxport.aten.graph import Block, Graph, Node
+from onnxport.aten.graph import Graph, Node, walk
 from onnxport.aten.source import where
 from onnxport.lower import scalars, structural
 from onnxport.ops import registry
@@ -18,7 +18,8 @@ def check(graph: Graph, knows: Callable[[Node], bool], inside: Callable[[Node], 
     """
     tried: set[str] = set()
     missing: dict[str, list[Node]] = {}
-    for node in walk(graph.block):
+    # Of the branches of a script some are never lowered: what is missing there is found on the way.
+    for node in graph.block.nodes if graph.scripted else walk(graph.block):
         if has_function(node):
             continue
         name = f"{node.op}.{node.overload}" if node.overload else node.op
@@ -34,15 +35,14 @@ def check(graph: Graph, knows: Callable[[Node], bool], inside: Callable[[Node], 
 
 def has_function(node: Node) -> bool:
     """Whether a node is lowered by a function of its own."""
-    return node.op in structural.HANDLERS or scalars.handles(node) or registry.find(node.op, node.overload) is not None
+    known = structural.HANDLERS
+    return node.op in known or f"{node.op}.{node.overload}" in known or scalars.handles(node) or registry.find(node.op, node.overload) is not None
 
 
-def walk(block: Block) -> Iterator[Node]:
-    """All nodes, those of inner blocks too."""
-    for node in block.nodes:
-        yield node
-        for inner in node.blocks:
-            yield from walk(inner)
+def refuse(node: Node) -> None:
+    """The error for one operator."""
+    name = f"{node.op}.{node.overload}" if node.overload else node.op
+    raise errors.UnsupportedOperatorError(_message({name: [node]}))
 
 
 def _message(missing: dict[str, list[Node]]) -> str:

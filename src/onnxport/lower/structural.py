@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from onnxport import errors
 from onnxport.aten.graph import Node
+from onnxport.lower import containers, control
 from onnxport.target.dims import Dim
 from onnxport.target.dtypes import is_integer
 from onnxport.target.value import DataType, Value
@@ -41,13 +42,17 @@ def _num_to_tensor(low: Lowering, node: Node, args: dict[str, Any]) -> Any:
     return value
 
 
+def _tuple(low: Lowering, node: Node, args: dict[str, Any]) -> Any:
+    return tuple(args.values())
+
+
 def _to_int(low: Lowering, node: Node, args: dict[str, Any]) -> Any:
     value = next(iter(args.values()))
     if not isinstance(value, Value):
         return value if isinstance(value, Dim) else int(value)
     if not is_integer(value.dtype):
         value = low.g.op("Cast", value, to=DataType.INT64)
-    return low.g.size_of(value)
+    return low.g.integer(value) if low.graph.scripted else low.g.size_of(value)
 
 
 def _to_number(low: Lowering, node: Node, args: dict[str, Any]) -> Any:
@@ -60,23 +65,11 @@ def _to_number(low: Lowering, node: Node, args: dict[str, Any]) -> Any:
     return value
 
 
-def _unpack(low: Lowering, node: Node, args: dict[str, Any]) -> Any:
-    items = args["self"]
-    if len(items) != len(node.outputs):
-        raise errors.BakedValueError(
-            f"a list of {len(items)} tensors was taken apart into {len(node.outputs)}: its length depends on the input")
-    return items[0] if len(node.outputs) == 1 else items
-
-
-def _list(low: Lowering, node: Node, args: dict[str, Any]) -> Any:
-    return list(args.values())
-
-
-HANDLERS = {
+HANDLERS: dict[str, Any] = {
+    **containers.HANDLERS, **control.HANDLERS,
     "aten::size": _size, "aten::sym_size": _size, "aten::_shape_as_tensor": _shape, "aten::numel": _numel, "aten::sym_numel": _numel,
     "aten::dim": _dim,
     "prim::NumToTensor": _num_to_tensor, "aten::Int": _to_int, "aten::IntImplicit": _to_int,
     "aten::ScalarImplicit": _to_number, "aten::Float": _to_number, "aten::FloatImplicit": _to_number, "aten::Bool": _to_number,
-    "aten::item": _to_number, "prim::ListUnpack": _unpack, "prim::TupleUnpack": _unpack, "prim::ListConstruct": _list,
-    "prim::TupleConstruct": _list,
+    "aten::item": _to_number, "prim::TupleConstruct": _tuple,
 }

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from onnxport import errors
-from onnxport.aten.graph import Arg, Block, Graph, Mutation, Node, Value, replaced, values_in
+from onnxport.aten.graph import LIST_WRITES, Arg, Block, Graph, Mutation, Node, Value, replaced, values_in
 from onnxport.aten.make import Maker
 from onnxport.aten.passes import statistics, views, writes
-from onnxport.aten.passes.places import PIECES, Memory, Place
+from onnxport.aten.passes.origins import Origins, Touched
+from onnxport.aten.passes.places import PIECES, Memory, Place, Storage
 from onnxport.aten.passes.prune import prune
 from onnxport.aten.source import where
 
+_MAKE_LISTS = frozenset({"prim::ListConstruct", "prim::DictConstruct"})
+_TAKE = frozenset({"aten::__getitem__", "aten::pop", "prim::ListUnpack"})
 # These look at nothing but the sizes of their tensors.
 _SIZES_ONLY = frozenset({
     "aten::size", "aten::sym_size", "aten::dim", "aten::numel", "prim::shape", "aten::zeros_like", "aten::ones_like", "aten::empty_like",
@@ -36,8 +39,13 @@ def any_write(block: Block) -> bool:
 
 
 def is_write(node: Node) -> bool:
-    """Whether a node says that it writes into one of its arguments."""
-    return node.schema is not None and bool(node.schema.writes)
+    """Whether a node says that it writes into a tensor among its arguments."""
+    return node.schema is not None and bool(node.schema.writes) and not changes_list(node)
+
+
+def changes_list(node: Node) -> bool:
+    """Whether a node changes a list (of tensors or of others), and no tensor."""
+    return node.op in LIST_WRITES or (node.op == "aten::add_" and node.overload == "t")
 
 
 class _Functionaliser:
@@ -48,6 +56,7 @@ class _Functionaliser:
         self.make = Maker()
         self.memory = Memory(self.make)
         self.memory.block = graph.block
+        self.origins = Origins(graph)
         self.renamed: dict[Value, Value] = {}
         self.lists: dict[Value, tuple[str, list[Value]]] = {}
 
@@ -81,6 +90,8 @@ class _Functionaliser:
         returned = {id(output) for output in values_in(graph.outputs)}
         shared = _shared(kept) if any(place.storage.version for *_, place in kept) else {}
         for name, kind, value, place in kept:
+            if place.storage.lost is not None and kind == "input":
+                continue  # it may or may not have been written; whoever reads it is told so
             new = self.memory.current(graph.rebound[name]) if name in graph.rebound else self.memory.read(place)
             if place.storage.version and name in shared:
                 raise errors.UnsupportedError(f"the model writes into {kind} {name!r}, which shares its memory with {shared[name]!r}")
@@ -96,8 +107,8 @@ class _Functionaliser:
             self.writing(node)
         elif views.is_view(node):
             self.view(node)
-        elif node.op == "prim::ListUnpack" and isinstance(node.args["self"], Value):
-            self.unpack(node)
+        elif changes_list(node) or any(isinstance(arg, Value) and arg.kind == "list" for arg in node.args.values()) or node.op in _MAKE_LISTS:
+            self.list_of_tensors(node)
         elif node.op in views.OF_SEVERAL:
             self.several(node)
         elif node.blocks:
@@ -142,6 +153,24 @@ class _Functionaliser:
         if source in memory.places and node.outputs:
             memory.look(source, node, node.outputs, PIECES)
 
+    def list_of_tensors(self, node: Node) -> None:
+        """A node that puts tensors into a list that may change, or takes some out of it."""
+        memory = self.memory
+        source = node.args.get("self", node.args.get("list"))
+        if node.op == "prim::ListUnpack" and (source in self.lists or source in memory.places):
+            self.unpack(node)
+            return
+        self.plain(node)
+        if isinstance(source, Value) and source in memory.places and node.op in _TAKE:
+            memory.may_be(node.outputs[0], [source])
+            return
+        stored = [v for arg in node.args.values() for v in values_in(arg) if v.kind == "tensor"]
+        if (changes_list(node) and node.op != "aten::pop") or node.op in _MAKE_LISTS:
+            for value in stored:
+                memory.keep_in_list(value)
+        elif memory.listed is not None:
+            memory.from_lists([v for v in node.outputs if v.kind == "tensor"] if node.op in _TAKE else [], node)
+
     def several(self, node: Node) -> None:
         """Views of several tensors, or of one that is given in a list."""
         tensors, output = node.args["tensors"], node.outputs[0]
@@ -157,31 +186,23 @@ class _Functionaliser:
         self.memory.look(source, view, [output], views.key(view))
 
     def nested(self, node: Node) -> None:
-        """A node with blocks. What they read from outside is brought up to date before; writes to it are refused."""
-        memory = self.memory
+        """A node with blocks. What they read from outside is brought up to date before; what they write outside becomes a result."""
+        memory, touched = self.memory, self.origins.touched[node]
         for value in _free(node):
             memory.newest(value)
+        storages = {memory.place(value).storage: None for value in touched.written}
+        for value in touched.lost:
+            self.lose(memory.place(value).storage, node)
+        blocks = Blocks(self, node, touched, list(storages))
         node.args = {name: memory.current(arg) for name, arg in node.args.items()}
-        outer = self.make.nodes, memory.block, memory.defined, memory.undo
-        carried = [value for value in node.inputs() if value.kind == "tensor"] if node.op == "prim::Loop" else []
-        for block in node.blocks:
-            nodes, block.nodes = block.nodes, []
-            self.make.nodes, memory.block, memory.defined, memory.undo = block.nodes, block, set(), []
-            for inner in nodes:
-                self.node(inner)
-            carried += [v for v in values_in(block.outputs) if v in memory.places and memory.places[v].storage.block is not block]
-            block.outputs = [memory.current(output) for output in block.outputs]
-            for forget in reversed(memory.undo):
-                forget()
-            self.make.nodes, memory.block, memory.defined, memory.undo = outer
+        blocks.rewrite()
         self.make.nodes.append(node)
-        self.entangle(node, carried)
+        blocks.results()
 
-    def entangle(self, node: Node, carried: list[Value]) -> None:
-        """Results that may be tensors from outside: neither may be written while the other is in use."""
-        for output in node.outputs:
-            if output.kind == "tensor" and carried:
-                self.memory.look(carried[0], node, [output], (id(node), id(output)))
+    def lose(self, storage: Storage, node: Node) -> None:
+        """Nobody knows what is in this memory after `node`."""
+        storage.lose(node)
+        storage.lost = node
 
     # --- writes --------------------------------------------------------------------------------------------------------------
 
@@ -305,6 +326,86 @@ class _Functionaliser:
     def fill_diagonal(self, node: Node, place: Place) -> Value:
         """`fill_diagonal_`."""
         return writes.fill_diagonal(self.make, node)
+
+
+class Blocks:
+    """The blocks of one If or Loop while they are rewritten. storages: those from outside that they write into."""
+
+    def __init__(self, outer: _Functionaliser, node: Node, touched: Touched, storages: list[Storage]):
+        self.outer, self.node, self.touched, self.storages = outer, node, touched, storages
+        self.memory = outer.memory
+        self.first = 1 if node.op == "prim::Loop" else 0
+        self.places: list[list[Place | None]] = []
+        self.candidates: list[list[Value]] = [[] for _ in node.outputs]
+
+    def rewrite(self) -> None:
+        """Rewrites the blocks; each ends with the content of what was written as further outputs."""
+        node, memory = self.node, self.memory
+        frozen = [memory.freeze(storage) for storage in self.storages]
+        starts = [storage.root.value for storage in self.storages]
+        for block in node.blocks:
+            carried = [storage.root.value.like() for storage in self.storages] if self.first else [None] * len(self.storages)
+            self.inside(block, carried)
+            for restore in frozen:
+                restore()
+            block.inputs += [value for value in carried if value is not None]
+        if self.first:
+            for start in starts:
+                node.args[str(len(node.args))] = start
+
+    def inside(self, block: Block, carried: list[Value | None]) -> None:
+        """Rewrites one block."""
+        outer, memory = self.outer, self.memory
+        kept = outer.make.nodes, memory.block, memory.defined, memory.undo
+        nodes, block.nodes = block.nodes, []
+        outer.make.nodes, memory.block, memory.defined, memory.undo = block.nodes, block, {*block.inputs}, []
+        for storage, value in zip(self.storages, carried, strict=True):
+            memory.enter(storage, block, value)
+        for index in self.touched.same:
+            start = self.node.args[str(index + 2)]
+            if isinstance(start, Value) and start in memory.places:
+                memory.places[block.inputs[index + 1]] = memory.places[start]
+        for inner in nodes:
+            outer.node(inner)
+        self.places.append([memory.places.get(v) if isinstance(v, Value) else None for v in block.outputs[self.first:]])
+        for index, output in enumerate(block.outputs[self.first:]):
+            self.candidates[index] += [v for v in values_in(output) if v in memory.places and memory.places[v].storage.block is not block
+                                       or v in memory.places and memory.places[v].storage in self.storages]
+        block.outputs = [memory.current(output) for output in block.outputs]
+        block.outputs += [memory.read(storage.root) for storage in self.storages]
+        if self.first and memory.listed is not None:
+            for storage in self.storages:  # what a turn writes is in a list since the turn before
+                if memory.listed.storage in storage.maybe:
+                    storage.lose(self.node)
+        for forget in reversed(memory.undo):
+            forget()
+        outer.make.nodes, memory.block, memory.defined, memory.undo = kept
+
+    def results(self) -> None:
+        """What the node's results are: names of places, tensors that may lie in several, new content of what was written."""
+        node, memory = self.node, self.memory
+        roots = [storage.root.value.like() for storage in self.storages]
+        for storage, root in zip(self.storages, roots, strict=True):
+            memory.write(storage.root, root, node)
+        for index, output in enumerate(node.outputs):
+            place = self.one_place(index)
+            if place is not None:
+                self.outer.becomes(output, place)
+                continue
+            candidates = list(self.candidates[index])
+            if self.first and isinstance(node.args[str(index + 2)], Value) and output.kind == "tensor":
+                candidates.append(node.args[str(index + 2)])
+            if candidates and output.kind == "tensor":
+                memory.may_be(output, candidates)
+        node.outputs += roots
+
+    def one_place(self, index: int) -> Place | None:
+        """The one place that a result always is."""
+        if self.first:
+            start = self.node.args[str(index + 2)]
+            return self.places[0][index] if index in self.touched.same and isinstance(start, Value) else None
+        first, second = (places[index] for places in self.places)
+        return first if first is second else None
 
 
 _SPECIAL: dict[str, Callable[[_Functionaliser, Node, Place], Value | None]] = {

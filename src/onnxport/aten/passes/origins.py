@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from onnxport.aten.graph import Arg, Block, Graph, Node, Value, values_in
+from onnxport.aten.graph import LIST_WRITES, Arg, Block, Graph, Node, Value, values_in
 from onnxport.aten.passes import statistics, views
 
 Roots = frozenset[Value]
@@ -51,7 +51,9 @@ class Origins:
             self._nested(node)
             return
         schema = node.schema
-        if schema is not None and schema.writes:
+        if node.op in LIST_WRITES:
+            self._give(node, _NONE)
+        elif schema is not None and schema.writes:
             for name in schema.writes:
                 self._written[-1].update(dict.fromkeys(self.roots(node.args.get(name))))
             self._give(node, self.roots(node.args.get(schema.writes[0])))

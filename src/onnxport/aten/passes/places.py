@@ -23,10 +23,12 @@ class Storage:
     """One piece of memory.
 
     version: counts writes. clean: the version that `root` holds. dirty: the place that holds a newer one; what lies above it
-    is of the clean version then. block: where it was made (None: outside the block that is being rewritten).
+    is of the clean version then. block: where it was made, or the block that carries it (None: outside the block that is being
+    rewritten). maybe: others that may be the same memory; once one is written, nobody knows what the others hold. lost: the node
+    that made this one unknown so.
     """
 
-    __slots__ = ("block", "clean", "dirty", "root", "version", "writer")
+    __slots__ = ("block", "clean", "dirty", "lost", "maybe", "root", "version", "writer")
 
     def __init__(self, root: Value, block: Block | None):
         self.root = Place(self, None, None, root)
@@ -34,6 +36,18 @@ class Storage:
         self.dirty: Place | None = None
         self.writer: Node | None = None
         self.block = block
+        self.maybe: list[Storage] = []
+        self.lost: Node | None = None
+
+    def lose(self, writer: Node) -> None:
+        """All that may be the same memory is unknown from here on."""
+        seen, stack = {self}, list(self.maybe)
+        while stack:
+            other = stack.pop()
+            if other not in seen:
+                seen.add(other)
+                other.lost = writer
+                stack += other.maybe
 
 
 class Place:
@@ -81,6 +95,8 @@ class Memory:
     def __init__(self, make: Maker):
         self.make = make
         self.places: dict[Value, Place] = {}
+        self.members = Storage(Value("list"), None)
+        self.listed: Place | None = None  # stands for what all lists hold that may change
         # Inside a block of an If or a Loop: that block, what it has computed so far, and how to forget what holds only in it.
         self.block: Block | None = None
         self.defined: set[Value] | None = None
@@ -112,6 +128,10 @@ class Memory:
 
     def read(self, place: Place) -> Value:
         """The newest content of a place, made from its parents where it is out of date."""
+        if place.storage.lost is not None:
+            raise errors.UnsupportedError(
+                f"a tensor that is used here may share memory with one that is written in place at {where(place.storage.lost.source)}; "
+                "clone it before it is written")
         if not place.newest:
             storage = place.storage
             if storage.dirty is not None and not place.within(storage.dirty):
@@ -157,6 +177,8 @@ class Memory:
             raise errors.UnsupportedError(
                 f"{writer.op} at {where(writer.source)} writes inside a branch or a loop into a tensor from outside; "
                 "compute a new tensor there and assign it to the variable")
+        if storage.maybe:
+            storage.lose(writer)
         dirty = storage.dirty
         inside = dirty is not None and dirty is not place and place.within(dirty)
         if dirty is not None and not inside and not dirty.within(place):
@@ -205,6 +227,62 @@ class Memory:
         if child.pieces is None:
             return views.put_back(self.make, node, parent.value, child.value)
         return views.put_piece(self.make, child.split(), child.index, parent.value, child.value)
+
+    # --- blocks --------------------------------------------------------------------------------------------------------------
+
+    def may_be(self, output: Value, sources: list[Value]) -> None:
+        """`output` may lie where one of `sources` does."""
+        own = self.places[output] = Storage(output, self.block).root
+        for source in sources:
+            other = self.place(source).storage
+            if other is not own.storage:
+                own.storage.maybe.append(other)
+                other.maybe.append(own.storage)
+
+    def keep_in_list(self, value: Value) -> None:
+        """A list holds this tensor: when the tensor is written, so is what the list holds."""
+        if self.listed is None:
+            self.listed = Storage(Value("list"), None).root
+        storage = self.place(value).storage
+        if self.listed.storage not in storage.maybe:
+            storage.maybe.append(self.listed.storage)
+            self.members.maybe.append(storage)
+
+    def from_lists(self, outputs: list[Value], reader: Node) -> None:
+        """A node reads a list; `outputs` are tensors that it took out."""
+        assert self.listed is not None
+        self.read(self.listed)
+        for output in outputs:
+            place = self.place(output)
+            place.storage.maybe += [self.listed.storage, self.members]
+            self.listed.storage.maybe.append(place.storage)
+
+    def freeze(self, storage: Storage) -> Callable[[], None]:
+        """Gives back how the storage is now, for when a block is left that writes into it."""
+        self.read(storage.root)
+        fields = storage.version, storage.clean, storage.dirty, storage.block
+        kept = []
+        stack = [storage.root]
+        while stack:
+            place = stack.pop()
+            kept.append((place, place.value, place.version, dict(place.children)))
+            for child in place.children.values():
+                stack += child.pieces or [child]
+
+        def restore() -> None:
+            storage.version, storage.clean, storage.dirty, storage.block = fields
+            for place, value, version, children in kept:
+                place.value, place.version, place.children = value, version, children
+
+        return restore
+
+    def enter(self, storage: Storage, block: Block, value: Value | None) -> None:
+        """Inside `block` the storage may be written; it starts as `value` there (None: as it is)."""
+        storage.block = block
+        if value is not None:
+            storage.version += 1
+            storage.root.value, storage.root.version = value, storage.version
+            storage.clean, storage.dirty = storage.version, None
 
     # --- views ---------------------------------------------------------------------------------------------------------------
 

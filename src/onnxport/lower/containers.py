@@ -1,0 +1,462 @@
+"""Lists, tuples, dicts and strings of a script, and questions about tensors that Python answers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from onnxport import errors
+from onnxport.aten.graph import Node
+from onnxport.lower import joining
+from onnxport.lower.python import UNINITIALIZED, Collected, Listed, Maybe, Stacked, Unclear, stacked
+from onnxport.ops import registry
+from onnxport.ops.support import pair
+from onnxport.target import dims
+from onnxport.target.dims import Dim
+from onnxport.target.dtypes import FLOATS, to_torch
+from onnxport.target.value import Value
+
+if TYPE_CHECKING:
+    from onnxport.lower.lowering import Lowering
+
+Args = dict[str, Any]
+
+
+def _first(args: Args) -> Any:
+    return next(iter(args.values()))
+
+
+def _operator(low: Lowering, name: str, **args: Any) -> Any:
+    """Another operator of ATen."""
+    base, _, overload = name.partition(".")
+    found = registry.find(f"aten::{base}", overload)
+    assert found is not None
+    return found.function(low.g, **args)
+
+
+# ---------------------------------------------------------------------- lists
+
+
+def make_list(low: Lowering, node: Node, args: Args) -> Any:
+    """`[a, b]`: an object where the script may change it (only such lists arrive here)."""
+    return Listed(tuple(args.values()))
+
+
+def _changed(low: Lowering, args: Args) -> tuple[Any, list[Any]]:
+    """The list that is changed, and its items."""
+    held = args["self"]
+    if isinstance(held, Listed):
+        return held, list(held.items)
+    raise errors.UnsupportedError("a list is changed that is no variable of the script")
+
+
+def append(low: Lowering, node: Node, args: Args) -> Any:
+    """`xs.append(x)`."""
+    held, item = args["self"], args["el"]
+    if isinstance(held, Listed) and isinstance(held.state, Collected):
+        held.state.made.append(item)
+    elif isinstance(held, Listed) and isinstance(held.state, Stacked):
+        _grow(low, held, stacked(low.g, (item,)))
+    else:
+        held, items = _changed(low, args)
+        low.journal.change(held, (*items, item))
+    return held
+
+
+def _grow(low: Lowering, held: Listed, more: Stacked) -> None:
+    old, new = held.state.value, more.value
+    if old.shape is not None and new.shape is not None:
+        if len(old.shape) != len(new.shape) or not all(map(dims.equal, old.shape[1:], new.shape[1:])):
+            raise errors.UnsupportedError("a list whose length the running model decides holds tensors of different shapes; "
+                                          "pad them to one shape, or concatenate them as they are made")
+    low.journal.change(held, Stacked(low.g.op("Concat", old, new, axis=0), held.state.kind))
+
+
+def extend(low: Lowering, node: Node, args: Args) -> Any:
+    """`xs.extend(ys)`, `xs += ys`."""
+    held, other = args["self"], next(v for k, v in args.items() if k != "self")
+    state = other.state if isinstance(other, Listed) else tuple(other)
+    if isinstance(held, Listed) and (isinstance(held.state, Stacked) or isinstance(state, Stacked)):
+        if not isinstance(held.state, Stacked):
+            low.journal.change(held, stacked(low.g, held.state, like=state))
+        _grow(low, held, stacked(low.g, state, like=held.state))
+        return held
+    held, items = _changed(low, args)
+    low.journal.change(held, (*items, *state))
+    return held
+
+
+def insert(low: Lowering, node: Node, args: Args) -> Any:
+    """`xs.insert(i, x)`."""
+    held, items = _changed(low, args)
+    items.insert(_known(args["idx"]), args["el"])
+    low.journal.change(held, tuple(items))
+    return None
+
+
+def pop(low: Lowering, node: Node, args: Args) -> Any:
+    """`xs.pop(i)`."""
+    held = args["self"]
+    if isinstance(held, Listed) and isinstance(held.state, Stacked):
+        index, state = args.get("idx", -1), held.state
+        item = _item(low, state, index)
+        if index not in (-1, 0):
+            raise errors.UnsupportedError("pop in the middle of a list whose length the running model decides")
+        rest = _operator(low, "slice.Tensor", self=state.value, dim=0, start=index + 1, end=None if index == 0 else -1, step=1)
+        low.journal.change(held, Stacked(rest, state.kind))
+        return item
+    held, items = _changed(low, args)
+    item = items.pop(_known(args.get("idx", -1)))
+    low.journal.change(held, tuple(items))
+    return item
+
+
+def set_item(low: Lowering, node: Node, args: Args) -> Any:
+    """`xs[i] = x`, `d[k] = x`."""
+    values = list(args.values())
+    held, key, item = values[0], values[1], values[2]
+    if isinstance(held, dict):
+        if low.depth:
+            raise errors.UnsupportedError("a dict is changed inside a branch or a loop")
+        held[key] = item
+        return held
+    if isinstance(held, Listed) and isinstance(held.state, Stacked):
+        return _set_stacked(low, held, key, item)
+    held, items = _changed(low, args)
+    if isinstance(key, (Dim, Value)):
+        low.journal.change(held, stacked(low.g, held.state))
+        return _set_stacked(low, held, key, item)
+    items[key] = item
+    low.journal.change(held, tuple(items))
+    return held
+
+
+def _set_stacked(low: Lowering, held: Listed, key: Any, item: Any) -> Any:
+    value = _operator(low, "select_scatter", self=held.state.value, src=joining.as_value(low.g, item), dim=0, index=key)
+    low.journal.change(held, Stacked(value, held.state.kind))
+    return held
+
+
+def clear(low: Lowering, node: Node, args: Args) -> Any:
+    """`xs.clear()`."""
+    low.journal.change(args["self"], ())
+
+
+def reverse(low: Lowering, node: Node, args: Args) -> Any:
+    """`xs.reverse()`."""
+    held = args["self"]
+    if isinstance(held.state, Stacked):
+        low.journal.change(held, Stacked(_operator(low, "flip", self=held.state.value, dims=[0]), held.state.kind))
+        return
+    held, items = _changed(low, args)
+    low.journal.change(held, tuple(items[::-1]))
+
+
+def delete(low: Lowering, node: Node, args: Args) -> Any:
+    """`del xs[i]`."""
+    held, index = args.values()
+    if isinstance(held, dict):
+        if low.depth:
+            raise errors.UnsupportedError("a dict is changed inside a branch or a loop")
+        del held[index]
+        return
+    items = list(held.items)
+    del items[_known(index)]
+    low.journal.change(held, tuple(items))
+
+
+def _known(index: Any) -> int:
+    if isinstance(index, int):
+        return index
+    raise errors.UnsupportedError("the position in this list is known only when the model runs")
+
+
+def length(low: Lowering, node: Node, args: Args) -> Any:
+    """`len(x)` of a list, dict, string or tensor."""
+    x = _first(args)
+    if isinstance(x, Value):
+        assert x.shape is not None
+        return x.shape[0]
+    if isinstance(x, Listed):
+        if isinstance(x.state, Stacked):
+            assert x.state.value.shape is not None
+            return x.state.value.shape[0]
+        return len(x.items)
+    return len(x)
+
+
+def get_item(low: Lowering, node: Node, args: Args) -> Any:
+    """`xs[i]`, `d[k]`."""
+    held, key = list(args.values())[:2]
+    if isinstance(held, Maybe):
+        held = held.value
+    if isinstance(held, dict):
+        return held[key]
+    state = held.state if isinstance(held, Listed) else tuple(held) if isinstance(held, (list, tuple)) else held
+    if isinstance(state, str):
+        return state[key]
+    if isinstance(state, Stacked):
+        return _item(low, state, key)
+    if isinstance(state, Collected):
+        raise errors.UnsupportedError("a list is read while a loop appends to it")
+    if isinstance(key, (Dim, Value)):
+        return _item(low, stacked(low.g, state), key)
+    return state[key]
+
+
+def _item(low: Lowering, state: Stacked, index: Any) -> Any:
+    if isinstance(index, Value):
+        index = low.g.integer(index)
+    value = _operator(low, "select.int", self=state.value, dim=0, index=index)
+    return joining.from_value(low.g, value, state.kind)
+
+
+def list_slice(low: Lowering, node: Node, args: Args) -> Any:
+    """`xs[a:b:c]`."""
+    held, start, end, step = list(args.values())[:4]
+    state = held.state if isinstance(held, Listed) else tuple(held) if not isinstance(held, str) else held
+    if isinstance(state, Stacked):
+        return Listed(Stacked(_operator(low, "slice.Tensor", self=state.value, dim=0, start=start, end=end, step=step), state.kind))
+    if any(isinstance(place, (Dim, Value)) for place in (start, end, step)):
+        if not all(isinstance(x, (int, Dim)) for x in state):
+            return Listed(Stacked(_operator(low, "slice.Tensor", self=stacked(low.g, state).value, dim=0, start=start, end=end, step=step),
+                                  stacked(low.g, state).kind))
+        raise errors.UnsupportedError("the position in this list is known only when the model runs")
+    part = state[start:end:step]
+    return part if isinstance(part, str) else Listed(part) if isinstance(held, Listed) else list(part)
+
+
+def add_lists(low: Lowering, node: Node, args: Args) -> Any:
+    """`xs + ys`."""
+    a, b = list(args.values())[:2]
+    states = [x.state if isinstance(x, Listed) else tuple(x) for x in (a, b)]
+    if any(isinstance(state, Stacked) for state in states):
+        first, second = (stacked(low.g, s, like=next(o for o in states if isinstance(o, Stacked))) for s in states)
+        return Listed(Stacked(low.g.op("Concat", first.value, second.value, axis=0), first.kind))
+    return Listed(states[0] + states[1]) if isinstance(a, Listed) or isinstance(b, Listed) else [*a, *b]
+
+
+def times(low: Lowering, node: Node, args: Args) -> Any:
+    """`[x] * n`."""
+    a, b = list(args.values())[:2]
+    items, count = (a, b) if isinstance(b, (int, Dim)) else (b, a)
+    state = items.state if isinstance(items, Listed) else tuple(items)
+    if isinstance(count, int) and isinstance(state, tuple):
+        return Listed(state * count) if isinstance(items, Listed) else list(state * count)
+    one = stacked(low.g, state)
+    assert one.value.shape is not None
+    repeated = _operator(low, "repeat", self=one.value, repeats=[count, *[1] * (len(one.value.shape) - 1)])
+    return Listed(Stacked(repeated, one.kind))
+
+
+def to_list(low: Lowering, node: Node, args: Args) -> Any:
+    """`list(xs)`, `xs.copy()`."""
+    held = _first(args)
+    if isinstance(held, dict):
+        return dict(held)
+    if isinstance(held, str):
+        return list(held)
+    return Listed(held.state if isinstance(held, Listed) else tuple(held))
+
+
+def unpack(low: Lowering, node: Node, args: Args) -> Any:
+    """`a, b = xs`."""
+    held = _first(args)
+    items = list(held.items if isinstance(held, Listed) else held.value if isinstance(held, Maybe) else held)
+    if len(items) != len(node.outputs):
+        raise errors.BakedValueError(
+            f"a list of {len(items)} tensors was taken apart into {len(node.outputs)}: its length depends on the input")
+    return items[0] if len(node.outputs) == 1 else items
+
+
+# ---------------------------------------------------------------------- operators on lists of tensors whose length is not known
+
+
+def plain(low: Lowering, node: Node, args: Args) -> Args:
+    """Arguments as operators know them: Python lists. A list of unknown length of numbers is a tensor; of tensors, cat and stack take it."""
+    return {name: _plain(arg, node) for name, arg in args.items()}
+
+
+def _plain(arg: Any, node: Node) -> Any:
+    if isinstance(arg, Listed):
+        if isinstance(arg.state, Stacked):
+            return arg.state.value if arg.state.kind != "tensor" else arg
+        return list(arg.items)
+    if isinstance(arg, Unclear):
+        return arg.refuse()
+    if isinstance(arg, Maybe):
+        raise errors.UnsupportedError(f"{node.op} is given an Optional of which only the running model knows whether it is None")
+    if arg is UNINITIALIZED:
+        raise errors.UnsupportedError("a value is used that was never made")
+    return [_plain(item, node) for item in arg] if type(arg) is list else arg
+
+
+def of_stacked(low: Lowering, node: Node, args: Args) -> Any:
+    """`torch.stack(xs, dim)` and `torch.cat(xs, dim)` of a list of unknown length; None where it is something else."""
+    held = args.get("tensors")
+    if not isinstance(held, Listed) or not isinstance(held.state, Stacked):
+        return None
+    value = held.state.value
+    assert value.shape is not None
+    dim = args.get("dim", 0)
+    if node.op == "aten::stack":
+        return value if dim in (0, -len(value.shape)) else _operator(low, "movedim.int", self=value, source=0, destination=dim)
+    rank = len(value.shape) - 1
+    if node.op != "aten::cat" or not rank:
+        raise errors.UnsupportedError(f"{node.op} of a list whose length the running model decides")
+    dim = dim % rank
+    moved = value if dim == 0 else _operator(low, "movedim.int", self=value, source=0, destination=dim)
+    return _operator(low, "flatten.using_ints", self=moved, start_dim=dim, end_dim=dim + 1)
+
+
+# ---------------------------------------------------------------------- tuples, dicts
+
+
+def tuple_index(low: Lowering, node: Node, args: Args) -> Any:
+    """`t[i]`."""
+    held, index = args.values()
+    return held[index]
+
+
+def make_dict(low: Lowering, node: Node, args: Args) -> Any:
+    """`{k: v}`."""
+    items = list(args.values())
+    return dict(zip(items[::2], items[1::2], strict=True))
+
+
+def keys(low: Lowering, node: Node, args: Args) -> Any:
+    """`list(d)`, `d.keys()`."""
+    return Listed(tuple(_first(args)))
+
+
+def values(low: Lowering, node: Node, args: Args) -> Any:
+    """`d.values()`."""
+    return Listed(tuple(_first(args).values()))
+
+
+def items_of(low: Lowering, node: Node, args: Args) -> Any:
+    """`d.items()`."""
+    return Listed(tuple(_first(args).items()))
+
+
+def get(low: Lowering, node: Node, args: Args) -> Any:
+    """`d.get(k)`, `d.get(k, x)`."""
+    held, key, *default = args.values()
+    return held.get(key, default[0] if default else None)
+
+
+def contains(low: Lowering, node: Node, args: Args) -> Any:
+    """`k in d`, `x in xs`."""
+    held, key = list(args.values())[:2]
+    found = held.items if isinstance(held, Listed) else held
+    if isinstance(key, (Dim, Value)) or any(isinstance(x, (Dim, Value)) for x in (() if isinstance(found, dict) else found)):
+        raise errors.UnsupportedError("whether a list holds a number is known only when the model runs")
+    return key in found
+
+
+# ---------------------------------------------------------------------- questions
+
+
+def nothing(low: Lowering, node: Node, args: Args) -> Any:
+    """print, warnings, contexts: nothing that a file could do."""
+    return None
+
+
+def uninitialized(low: Lowering, node: Node, args: Args) -> Any:
+    """A variable that one way through the script never sets."""
+    return UNINITIALIZED
+
+
+def dtype(low: Lowering, node: Node, args: Args) -> Any:
+    """`x.dtype`."""
+    x = _first(args)
+    return to_torch(x.dtype)
+
+
+def device(low: Lowering, node: Node, args: Args) -> Any:
+    """`x.device`."""
+    return "cpu"
+
+
+def answer(value: Any) -> Any:
+    """A question that has one answer in a file."""
+    return lambda low, node, args: value
+
+
+def is_floating(low: Lowering, node: Node, args: Args) -> Any:
+    """`x.is_floating_point()`."""
+    return _first(args).dtype in FLOATS
+
+
+def shape(low: Lowering, node: Node, args: Args) -> Any:
+    """`x.shape`."""
+    x = _first(args)
+    if x.shape is None:
+        raise errors.UnsupportedError("the size of a tensor of unknown rank")
+    return list(x.shape)
+
+
+def range_length(low: Lowering, node: Node, args: Args) -> Any:
+    """`len(range(lo, hi, step))`."""
+    lo, hi, step = [low.g.integer(a) if isinstance(a, Value) else a for a in args.values()]
+    if isinstance(step, Dim):
+        raise errors.UnsupportedError("range with a step that only the running model knows")
+    if all(isinstance(a, int) for a in (lo, hi, step)):
+        return len(range(lo, hi, step))
+    if step > 0:
+        return dims.maximum(dims.floordiv(hi - lo + step - 1, step), 0)
+    return dims.maximum(dims.floordiv(lo - hi - step - 1, -step), 0)
+
+
+def derive_index(low: Lowering, node: Node, args: Args) -> Any:
+    """`range(lo, hi, step)[i]`."""
+    index, start, step = [low.g.integer(a) if isinstance(a, Value) else a for a in args.values()]
+    return start + index * step
+
+
+def text(low: Lowering, node: Node, args: Args) -> Any:
+    """Strings are of no use to a file; they may be made for messages."""
+    if any(isinstance(arg, (Value, Dim, Listed, Maybe, Unclear)) for arg in args.values()):
+        return Unclear("a text about values that only the running model knows")
+    return " ".join(map(str, args.values()))
+
+
+def equal_lists(low: Lowering, node: Node, args: Args) -> Any:
+    """`[a, b] == [c, d]` of numbers."""
+    a, b = [list(x.items) if isinstance(x, Listed) else list(x) for x in list(args.values())[:2]]
+    wanted = node.op == "aten::eq"
+    if len(a) != len(b):
+        return not wanted
+    found: list[bool | None] = [dims.compare("==", x, y) if isinstance(x, (int, Dim)) and isinstance(y, (int, Dim)) else x == y
+                                for x, y in zip(a, b, strict=True)]
+    if any(answer is False for answer in found):
+        return not wanted
+    if all(answer is True for answer in found):
+        return wanted
+    g = low.g
+    vectors = [pair_value(low, side) for side in (a, b)]
+    same = g.op("ReduceMin", g.op("Cast", g.op("Equal", *vectors), to=joining.DataType.INT32), keepdims=0)
+    same = g.op("Cast", same, to=joining.DataType.BOOL)
+    return same if wanted else g.op("Not", same)
+
+
+def pair_value(low: Lowering, sizes: list[Any]) -> Value:
+    """A list of sizes as a vector."""
+    return low.g.sizes(pair(sizes, len(sizes)))
+
+
+HANDLERS = {
+    "prim::ListConstruct": make_list, "aten::append": append, "aten::extend": extend, "aten::insert": insert, "aten::pop": pop,
+    "aten::_set_item": set_item, "aten::clear": clear, "aten::reverse": reverse, "aten::Delete": delete, "aten::len": length,
+    "aten::__getitem__": get_item, "aten::list": to_list, "aten::copy": to_list, "prim::ListUnpack": unpack, "prim::TupleUnpack": unpack,
+    "aten::slice.t": list_slice, "aten::slice.str": list_slice, "aten::add.t": add_lists, "aten::add_.t": extend, "aten::mul.left_t": times, "aten::mul.right_": times,
+    "prim::TupleIndex": tuple_index, "prim::DictConstruct": make_dict, "aten::keys": keys, "aten::values": values, "aten::items": items_of,
+    "aten::get": get, "aten::__contains__": contains, "aten::dict": to_list,
+    "prim::Print": nothing, "aten::warn": nothing, "prim::Enter": nothing, "prim::Exit": nothing, "prim::Uninitialized": uninitialized,
+    "prim::dtype": dtype, "prim::device": device, "prim::is_cuda": answer(False), "prim::is_mkldnn": answer(False),
+    "prim::is_quantized": answer(False), "aten::is_floating_point": is_floating, "prim::shape": shape, "prim::layout": answer(0),
+    "prim::requires_grad": answer(False), "prim::is_sparse": answer(False), "prim::is_meta": answer(False), "aten::is_scripting": answer(True),
+    "aten::__range_length": range_length, "aten::__derive_index": derive_index, "aten::format": text, "aten::str": text,
+    "aten::percentFormat": text, "aten::eq.int_list": equal_lists, "aten::ne.int_list": equal_lists, "aten::device": device,
+    "aten::is_complex": answer(False), "aten::is_grad_enabled": answer(False), "aten::is_autocast_enabled": answer(False),
+    "aten::_get_tracing_state": answer(False), "aten::has_torch_function": answer(False),
+}

@@ -1,0 +1,440 @@
+"""`prim::Loop` as ONNX Loop.
+
+What a loop carries is found by lowering its body until nothing changes: at first everything is taken to stay as it was before
+the loop; what the body changes is carried, with the sizes that it had; sizes that change are carried as unknown ones. What
+was found is remembered, so that a loop inside a loop is not searched anew each time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from onnxport import errors
+from onnxport.aten.graph import Node, walk
+from onnxport.aten.graph import Value as Captured
+from onnxport.lower import joining
+from onnxport.lower.python import UNINITIALIZED, Collected, Listed, Maybe, Stacked, Unclear, stacked
+from onnxport.target import dims
+from onnxport.target.dims import Dim, Size
+from onnxport.target.sizes import reshape
+from onnxport.target.value import Block, DataType, Value
+
+if TYPE_CHECKING:
+    from onnxport.lower.lowering import Lowering
+
+_ENDLESS = (1 << 63) - 1
+_FEW = 48  # nodes that a loop may become when it is unrolled where it need not be
+_MANY = 20000  # and where it has to be
+_PASSES = 12
+
+
+class _Open(Exception):
+    """Whether a loop goes on is known only when the model runs."""
+
+
+@dataclass
+class Form:
+    """How one value goes from turn to turn.
+
+    way: "same" (the loop does not change it), "carried", "maybe" (an Optional).   wide: its axes whose sizes change.
+    dtype: of what is carried, where it is wider than the start.   gap: (dtype, sizes) of what there is before the first turn.
+    """
+
+    way: str = "same"
+    wide: set[int] = field(default_factory=set)
+    dtype: DataType | None = None
+    gap: tuple[DataType, tuple[Size | None, ...]] | None = None
+    kind: str = ""
+
+
+def run(low: Lowering, node: Node, trips: Any, condition: Any, carried: list[Any]) -> list[Any]:
+    """The values after the loop."""
+    if isinstance(trips, Value):
+        trips = low.g.integer(trips)
+    if condition is False or (isinstance(trips, int) and trips <= 0):
+        return carried
+    count = trips if isinstance(trips, int) and trips != _ENDLESS else None
+    size = sum(1 for _ in walk(node.blocks[0]))
+    if condition is True and (count is None or count * size <= _FEW or count == 1) and not isinstance(trips, Dim):
+        try:
+            return _unrolled(low, node, count, carried, _FEW)
+        except _Open:
+            pass
+    try:
+        return _Looping(low, node, trips, condition, carried).run()
+    except errors.UnsupportedError:
+        if condition is not True or isinstance(trips, Dim):
+            raise
+        try:
+            return _unrolled(low, node, count, carried, _MANY)
+        except _Open:
+            pass
+        raise
+
+
+def _unrolled(low: Lowering, node: Node, count: int | None, carried: list[Any], most: int) -> list[Any]:
+    """The turns one after the other, as far as it is known that there is a next."""
+    body = node.blocks[0]
+    size = max(1, len(body.nodes))
+    turn = 0
+    low.journal.begin()
+    try:
+        while turn != count:
+            if (turn + 1) * size > most:
+                raise _Open
+            low.env[body.inputs[0]] = turn
+            low.env.update(zip(body.inputs[1:], carried, strict=True))
+            low.block(body)
+            condition, *carried = [low.resolve(output) for output in body.outputs]
+            turn += 1
+            condition = low.truth(condition)
+            if condition is False:
+                break
+            if condition is not True and turn != count:
+                raise _Open
+    except BaseException:
+        low.journal.take_back()
+        raise
+    for held, state in low.journal.take_back().items():
+        low.journal.change(held, state)
+    return carried
+
+
+class _Looping:
+    """One loop."""
+
+    def __init__(self, low: Lowering, node: Node, trips: Any, condition: Any, carried: list[Any]):
+        self.low, self.g, self.node, self.condition, self.start = low, low.g, node, condition, carried
+        self.trips = None if trips == _ENDLESS else trips
+        self.body = node.blocks[0]
+        self.forms: list[Form] = low.forms.setdefault(node, [])
+        self.lists: dict[Listed, Form] = {}
+
+    def run(self) -> list[Any]:
+        """Passes over the body until one changes nothing; that one is the loop."""
+        self.leaves = [leaf for item in self.start for leaf in leaves(item)]
+        if len(self.forms) != len(self.leaves):
+            self.forms[:] = [Form() for _ in self.leaves]
+        for _ in range(_PASSES):
+            done = self.attempt()
+            if done is not None:
+                return done
+        raise errors.UnsupportedError("no types were found that hold for every turn of this loop")
+
+    def attempt(self) -> list[Any] | None:
+        """One pass: None if what is carried had to be widened."""
+        low, g = self.low, self.g
+        block = Block(g.block)
+        low.journal.begin()
+        states: dict[Listed, Any] = {}
+        try:
+            with g.reopened(block):
+                turn, _ = g.input(None, DataType.INT64, ()), g.input(None, DataType.BOOL, ())
+                self.block, self.inits, self.inner = block, [], []
+                low.env[self.body.inputs[0]] = low.counter(turn)
+                given = iter([self.enter(form, leaf) for form, leaf in zip(self.forms, self.leaves, strict=True)])
+                for value, item in zip(self.body.inputs[1:], self.start, strict=True):
+                    low.env[value] = rebuilt(item, given)
+                entered = {held: self.enter_list(held, form) for held, form in self.lists.items()}
+                self.places = self.placed()
+                low.block(self.body)
+                condition, *results = [low.resolve(output) for output in self.body.outputs]
+                condition = low.truth(condition)
+        except errors.UnsupportedError:
+            low.journal.take_back()
+            if self.widen_all():
+                return None
+            raise
+        states = low.journal.take_back()
+        after = [leaf for item in results for leaf in leaves(item)]
+        if len(after) != len(self.leaves):
+            raise errors.UnsupportedError("a list or tuple that a loop carries changes its length")
+        changed = [self.widen(form, leaf, made) for form, leaf, made in zip(self.forms, self.leaves, after, strict=True)]
+        changed += [self.widen_list(held, state) for held, state in states.items()]
+        if any(changed):
+            return None
+        return self.emit(block, condition, after, {held: (entered.get(held), state) for held, state in states.items()})
+
+    # --- entering -----------------------------------------------------------------------------------------------------------
+
+    def enter(self, form: Form, leaf: Any) -> Any:
+        """What the body sees of a value."""
+        if form.way == "same":
+            return leaf
+        if form.way == "maybe":
+            present = leaf.present if isinstance(leaf, Maybe) else leaf is not None
+            inner = leaf.value if isinstance(leaf, Maybe) else UNINITIALIZED if leaf is None else leaf
+            flag = self.variable(present, Form("carried"), "bool")
+            return Maybe(flag, self.variable(inner, form, form.kind))
+        return self.variable(leaf, form, form.kind or joining.kind_of(leaf))
+
+    def variable(self, start: Any, form: Form, kind: str) -> Any:
+        """One carried variable."""
+        g = self.g
+        with g.reopened(self.block.parent):  # type: ignore[arg-type]
+            if start is UNINITIALIZED:
+                assert form.gap is not None
+                value = joining.placeholder(g, *form.gap)
+            else:
+                value = joining.as_value(g, start, form.dtype)
+        if value.dtype is None or value.shape is None:
+            raise errors.UnsupportedError("a loop carries a tensor whose rank or dtype is not known")
+        self.inits.append(value)
+        inner = g.input(None, value.dtype, None)
+        inner.shape = tuple([g.fresh(inner, axis) if axis in form.wide else size for axis, size in enumerate(value.shape)])
+        self.inner.append(inner)
+        return joining.from_value(g, inner, kind)
+
+    def enter_list(self, held: Listed, form: Form) -> int:
+        """What the body sees of a list that it changes; the place of its variable among the carried ones."""
+        if form.way == "collected":
+            self.low.journal.change(held, Collected())
+            return -1
+        with self.g.reopened(self.block.parent):  # type: ignore[arg-type]
+            start = self.first(held, form)
+        place = len(self.inits)
+        value = self.variable(start.value, form, "tensor")
+        self.low.journal.change(held, Stacked(value, start.kind))
+        return place
+
+    def first(self, held: Listed, form: Form) -> Stacked:
+        """A list before the loop as one tensor."""
+        if not held.state and form.gap is not None:
+            dtype, sizes = form.gap
+            sizes = tuple(1 if s is None else s for s in sizes)
+            like = Value(dtype, (0, *sizes))
+            return stacked(self.g, (), like=Stacked(like, form.kind or "tensor"))
+        return stacked(self.g, held.state)
+
+    # --- widening -----------------------------------------------------------------------------------------------------------
+
+    def widen(self, form: Form, before: Any, after: Any) -> bool:
+        """Whether the body showed that a form was too narrow; it is wider then."""
+        if form.way == "same":
+            return self.leave_same(form, before, after)
+        if form.way == "maybe":
+            after = after.value if isinstance(after, Maybe) else after
+            return after is not None and after is not UNINITIALIZED and self.fit(form, after)
+        if after is None or isinstance(after, Maybe):
+            form.way, form.kind = "maybe", form.kind or joining.kind_of(before)
+            return True
+        if after is UNINITIALIZED:
+            return False
+        if isinstance(after, Unclear):
+            after.refuse()
+        return self.fit(form, after)
+
+    def leave_same(self, form: Form, before: Any, after: Any) -> bool:
+        if before is after or after is UNINITIALIZED:
+            return False
+        if not isinstance(before, Value) and joining.kind_of(before) == joining.kind_of(after) != "tensor" and joining.same(before, after):
+            return False
+        if before is None or isinstance(before, Maybe) or after is None or isinstance(after, Maybe):
+            form.way = "maybe"
+            sample = after.value if isinstance(after, Maybe) else before if after is None else after
+            sample = sample.value if isinstance(sample, Maybe) else sample
+        else:
+            form.way, sample = "carried", after
+        if isinstance(sample, Unclear) or joining.kind_of(sample) == "plain":
+            raise errors.UnsupportedError("a loop changes a value that is neither a tensor nor a number")
+        form.kind = joining.kind_of(before) if joining.kind_of(before) != "plain" else joining.kind_of(sample)
+        self.gap(form, sample)
+        return True
+
+    def gap(self, form: Form, sample: Any) -> None:
+        """Remembers what a variable is before its first value."""
+        value = joining.as_value(self.g, sample)
+        if value.dtype is None or value.shape is None:
+            raise errors.UnsupportedError("a loop makes a tensor whose rank or dtype is not known")
+        sizes = tuple([s if joining.is_visible(self.g, s, self.block) else None for s in value.shape])
+        if form.gap is not None and form.gap[0] == value.dtype and len(form.gap[1]) == len(sizes):
+            sizes = tuple([a if a is not None and b is not None and dims.equal(a, b) else None for a, b in zip(sizes, form.gap[1], strict=True)])
+        form.gap = value.dtype, sizes
+
+    def fit(self, form: Form, after: Any) -> bool:
+        """Holds what the body made against what it was given."""
+        dtype, shape = _type(after)
+        index = self.places[id(form)]
+        inner = self.inner[index]
+        if dtype is not None and dtype != inner.dtype:
+            if form.kind == "float" and DataType.DOUBLE in (dtype, inner.dtype):
+                if inner.dtype == DataType.DOUBLE:
+                    return False
+                form.dtype = DataType.DOUBLE
+                return True
+            raise errors.UnsupportedError(f"a loop carries a tensor whose dtype changes from {inner.dtype and inner.dtype.name} to {dtype.name}; "
+                                          "an ONNX Loop has one: convert it before the loop")
+        assert inner.shape is not None
+        if shape is None or len(shape) != len(inner.shape):
+            raise errors.UnsupportedError(f"a loop carries a tensor whose rank changes (from {len(inner.shape)} dims to "
+                                          f"{'unknown' if shape is None else len(shape)}); ONNX tensors have one rank")
+        wider = {axis for axis, (a, b) in enumerate(zip(shape, inner.shape, strict=True)) if axis not in form.wide and not dims.equal(a, b)}
+        form.wide |= wider
+        return bool(wider)
+
+    def placed(self) -> dict[int, int]:
+        """Where the variable of a form is among the carried ones."""
+        found: dict[int, int] = {}
+        position = 0
+        for form in [*self.forms, *self.lists.values()]:
+            if form.way == "maybe":
+                found[id(form)] = position + 1
+                position += 2
+            elif form.way == "carried":
+                found[id(form)] = position
+                position += 1
+        return found
+
+    def widen_all(self) -> bool:
+        """After an error: whether numbers that were taken to stay the same can be carried instead (an index that is 0 may not be 0)."""
+        found = False
+        for form, leaf in zip(self.forms, self.leaves, strict=True):
+            if form.way == "same" and joining.kind_of(leaf) in ("int", "float", "bool"):
+                form.way, form.kind, found = "carried", joining.kind_of(leaf), True
+        for form in self.lists.values():
+            if form.way == "collected":
+                form.way, found = "carried", True
+        return found
+
+    def widen_list(self, held: Listed, state: Any) -> bool:
+        form = self.lists.get(held)
+        if form is None:
+            form = self.lists[held] = Form("collected" if self.only_appends(held) else "carried", {0})
+            if isinstance(state, tuple) and state:
+                form.kind = "tensor" if joining.kind_of(state[-1]) == "plain" else joining.kind_of(state[-1])
+                self.gap(form, state[-1])
+            elif isinstance(state, Stacked):
+                form.kind = state.kind
+                self.gap(form, state.value)
+                assert form.gap is not None
+                form.gap = form.gap[0], form.gap[1][1:]
+            return True
+        if form.way == "collected":
+            return False
+        if not isinstance(state, Stacked):
+            raise errors.UnsupportedError("a loop replaces what a list holds")
+        return self.fit(form, state.value)
+
+    def only_appends(self, held: Listed) -> bool:
+        """Whether the body does nothing with a list but append to it, once in every turn."""
+        names = {value for value, found in self.low.env.items() if found is held}
+        own = set(self.body.nodes)
+        for node in walk(self.body):
+            used = [value for value in node.inputs() if value in names]
+            if used and not (node.op == "aten::append" and node in own and node.args.get("self") in names and len(used) == 1):
+                return False
+        return not any(isinstance(output, Captured) and output in names for output in self.body.outputs)
+
+    # --- the node -----------------------------------------------------------------------------------------------------------
+
+    def emit(self, block: Block, condition: Any, after: list[Any], lists: dict[Listed, tuple[int | None, Any]]) -> list[Any]:
+        """The Loop and its results."""
+        g = self.g
+        collected: list[tuple[Listed, list[Value]]] = []
+        with g.reopened(block):
+            outputs = [joining.as_value(g, condition, DataType.BOOL)]
+            for form, made in zip(self.forms, after, strict=True):
+                outputs += self.leave(form, made, len(outputs) - 1)
+            for held, form in self.lists.items():
+                if form.way != "collected":
+                    outputs.append(lists[held][1].value)
+            for held, form in self.lists.items():
+                if form.way == "collected":
+                    collected.append((held, [joining.as_value(g, item) for item in lists[held][1].made]))
+        for _, items in collected:
+            self.regular(items)
+        block.outputs = [*outputs, *[item for _, items in collected for item in items]]
+        g.close(block)
+        count = len(block.outputs) - 1
+        g.scope, g.source = self.node.scope, self.node.source
+        if not count:
+            return self.start
+        trips = None if self.trips is None else joining.as_value(g, self.trips)
+        start = g.const(True) if self.condition is True and not self.inits else None if self.condition is True else self.condition
+        made = g.op("Loop", trips, start, *self.inits, outputs=count, body=block)
+        results = [made] if count == 1 else list(made)
+        self.finish_lists(results, collected)
+        given = iter([self.finish(form, leaf, results) for form, leaf in zip(self.forms, self.leaves, strict=True)])
+        return [rebuilt(item, given) for item in self.start]
+
+    def leave(self, form: Form, made: Any, place: int) -> list[Value]:
+        g = self.g
+        if form.way == "same":
+            return []
+        if form.way == "maybe":
+            present = made.present if isinstance(made, Maybe) else made is not None
+            value = made.value if isinstance(made, Maybe) else UNINITIALIZED if made is None else made
+            inner = self.inner[place + 1]
+            return [joining.as_value(g, present, DataType.BOOL), inner if value is UNINITIALIZED else joining.as_value(g, value, inner.dtype)]
+        inner = self.inner[place]
+        return [inner if made is UNINITIALIZED else joining.as_value(g, made, inner.dtype)]
+
+    def regular(self, items: list[Value]) -> None:
+        """Scan outputs have one shape in all turns."""
+        for item in items:
+            if item.shape is None or not all(joining.is_visible(self.g, size, self.block) for size in item.shape):
+                raise errors.UnsupportedError("a loop appends tensors to a list whose sizes differ from turn to turn; "
+                                              "pad them to one shape, or concatenate them as they are made")
+
+    def finish(self, form: Form, leaf: Any, results: list[Value]) -> Any:
+        if form.way == "same":
+            return leaf
+        place = self.places[id(form)]
+        value = joining.from_value(self.g, results[place], form.kind)
+        return Maybe(results[place - 1], value) if form.way == "maybe" else value
+
+    def finish_lists(self, results: list[Value], collected: list[tuple[Listed, list[Value]]]) -> None:
+        g, low = self.g, self.low
+        for held, form in self.lists.items():
+            if form.way != "collected":
+                low.journal.change(held, Stacked(results[self.places[id(form)]], form.kind or "tensor"))
+        position = len(self.inits)
+        for held, items in collected:
+            form = self.lists[held]
+            scans = [self.sized(value, item) for value, item in zip(results[position:], items, strict=False)]
+            position += len(items)
+            if len(scans) == 1:
+                value = scans[0]
+            else:
+                wide = g.op("Concat", *[g.op("Unsqueeze", scan, g.const([1])) for scan in scans], axis=1)
+                assert wide.shape is not None
+                value = reshape(g, wide, [-1, *wide.shape[2:]])
+            if held.state:
+                value = g.op("Concat", stacked(g, held.state).value, value, axis=0)
+            low.journal.change(held, Stacked(value, form.kind or "tensor"))
+
+    def sized(self, value: Value, item: Value) -> Value:
+        """A scan output with the sizes of its elements, which ONNX Runtime does not know after zero turns."""
+        assert item.shape is not None
+        assert value.shape is not None
+        if dims.is_static(item.shape):
+            return value
+        return reshape(self.g, value, [value.shape[0], *item.shape])
+
+
+def _type(x: Any) -> tuple[DataType | None, tuple[Size, ...] | None]:
+    if isinstance(x, Value):
+        return x.dtype, x.shape
+    kind = joining.kind_of(x)
+    return {"bool": DataType.BOOL, "int": DataType.INT64, "float": DataType.FLOAT}.get(kind), ()
+
+
+def leaves(item: Any) -> list[Any]:
+    """What a carried value is made of. A list is an object: what it holds is followed by itself."""
+    if isinstance(item, (tuple, list)):
+        return [leaf for member in item for leaf in leaves(member)]
+    if isinstance(item, dict):
+        return [leaf for member in item.values() for leaf in leaves(member)]
+    return [item]
+
+
+def rebuilt(item: Any, given: Any) -> Any:
+    """The same structure with other leaves."""
+    if isinstance(item, tuple):
+        return tuple([rebuilt(member, given) for member in item])
+    if isinstance(item, list):
+        return [rebuilt(member, given) for member in item]
+    if isinstance(item, dict):
+        return {key: rebuilt(member, given) for key, member in item.items()}
+    return next(given)
