@@ -13,7 +13,6 @@ from typing import Any
 import torch
 
 try:
-    import torch.jit._trace as _jit_trace
     from torch._C import _create_graph_by_tracing as create_graph_by_tracing
     from torch._C import _get_tracing_state as get_tracing_state
     from torch._C import _get_value_trace as get_value_trace  # type: ignore[attr-defined]
@@ -29,7 +28,7 @@ except ImportError as cause:  # pragma: no cover - depends on the installed torc
                       "torch 2.13 to 2.15 are supported") from cause
 
 __all__ = ["HigherOrderOperator", "OpOverload", "any_size", "create_graph_by_tracing", "decomposition", "exporting", "get_tracing_state", "get_value_trace", "guards_of",
-           "inline", "is_tracing", "known_to_scripts", "module_scopes", "parse_schema", "quiet", "schemas_of", "set_tracer_warnings",
+           "inline", "is_tracing", "known_to_scripts", "last_unique", "parse_schema", "quiet", "schemas_of", "set_tracer_warnings",
            "set_tracing_state", "set_value_trace", "slow_attention", "symbolic_mode", "symbolic_size", "traced", "tree_leaves",
            "tree_paths", "untraced", "variable_name_lookup"]
 
@@ -96,41 +95,14 @@ def _attention_on() -> bool:
 slow_attention = _Shared(_attention_on, torch.backends.mha.set_fastpath_enabled)
 
 
-class _Scopes(threading.local):
-    """What `torch.nn.Module.__call__` asks for a module's name while tracing; one table a thread."""
-
-    def __init__(self) -> None:
-        self.stack: list[dict[Any, str]] = []
-
-    def get(self, module: Any, default: Any = None) -> Any:
-        return self.stack[-1].get(module, default) if self.stack else default
-
-
-_scopes = _Scopes()
-
-
-def _scopes_on() -> Any:
-    before = _jit_trace._trace_module_map
-    _jit_trace._trace_module_map = _scopes  # type: ignore[assignment]
-    return before
-
-
-def _scopes_off(before: Any) -> None:
-    _jit_trace._trace_module_map = before
-
-
-_scopes_installed = _Shared(_scopes_on, _scopes_off)
-
-
-@contextlib.contextmanager
-def module_scopes(names: dict[Any, str]) -> Iterator[None]:
-    """Records for each traced node in which module (by the given names) it was made."""
-    with _scopes_installed():
-        _scopes.stack.append(names)
-        try:
-            yield
-        finally:
-            _scopes.stack.pop()
+def last_unique() -> int | None:
+    """The number of the newest value of this thread's trace; values are numbered as they are made. None outside a trace."""
+    state = get_tracing_state()
+    if state is None:
+        return None
+    node = state.graph().return_node().prev()
+    count = node.outputsSize()
+    return node.outputsAt(count - 1).unique() if count else None
 
 
 def _exporting_on() -> Any:

@@ -10,6 +10,7 @@ from onnxport import errors
 from onnxport.aten.graph import Arg, Block, Node, Value
 from onnxport.aten.source import where
 from onnxport.capture import schema as schemas
+from onnxport.capture.scopes import Scopes
 from onnxport.capture.attributes import Attributes, changed_lists
 
 _KINDS = {
@@ -22,6 +23,10 @@ _NUMBER_ARGUMENTS = frozenset({"other", "value", "exponent", "end", "weight"})
 _NUMBER_DTYPES = frozenset({torch.float64, torch.int64, torch.bool, torch.complex128})
 
 
+_PLAIN = frozenset({int, float, bool, str, type(None)})
+_TESTS = frozenset({"aten::__is__", "aten::__isnot__", "aten::__not__"})
+
+
 class Reader:
     """Reads one graph. containers: whether lists and tuples are taken apart (a trace never mutates one).
 
@@ -32,9 +37,10 @@ class Reader:
     """
 
     def __init__(self, containers: bool = True, literals: dict[int, tuple[torch.Tensor, torch.Tensor]] | None = None,
-                 attributes: Attributes | None = None):
+                 attributes: Attributes | None = None, scopes: Scopes | None = None):
         self.containers = containers
         self.attributes = attributes or Attributes()
+        self.scopes = scopes
         self.changed_lists: frozenset[str] = frozenset()
         self.untyped = False
         self.inner = 0
@@ -68,41 +74,47 @@ class Reader:
 
     def node(self, raw: Any, into: Block) -> None:
         """Reads one node; constants and containers leave no node behind."""
-        kind = raw.kind()
+        kind, env = raw.kind(), self.env
         if kind == "prim::Constant":
             output = raw.output()
-            self.env[output.unique()] = self.constant(_constant(output))
+            data = _constant(output)
+            env[output.unique()] = data if type(data) in _PLAIN else self.constant(data)
             return
-        inputs = [self.env[raw.inputsAt(i).unique()] for i in range(raw.inputsSize())]
+        inputs = [env[raw.inputsAt(i).unique()] for i in range(raw.inputsSize())]
+        if kind in _TESTS:
+            known = self.known(kind, inputs)
+            if known is not None:
+                env[raw.output().unique()] = known
+                return
+        if kind[:6] == "prim::" and self.structure(raw, kind, inputs, into):
+            return
+        outputs = [self.value(v) for v in raw.outputs()] if raw.outputsSize() != 1 else [self.value(raw.outputsAt(0))]
+        into.nodes.append(self.bind(raw, kind, inputs, outputs))
+
+    def structure(self, raw: Any, kind: str, inputs: list[Arg], into: Block) -> bool:
+        """Attributes, control flow, containers and inlined functions; whether the node was one of them."""
         if kind in ("prim::GetAttr", "prim::SetAttr"):
             self.attribute(raw, kind, inputs)
-            return
+            return True
         if kind in ("prim::If", "prim::Loop"):
             self.control(raw, kind, inputs, into)
-            return
-        known = self.known(kind, inputs)
-        if known is not None:
-            self.env[raw.output().unique()] = known
-            return
+            return True
         if self.containers:
-            if kind == "prim::ListConstruct" and str(raw.output().type()) not in self.changed_lists:
+            if kind == "prim::ListConstruct" and (not self.changed_lists or str(raw.output().type()) not in self.changed_lists):
                 self.env[raw.output().unique()] = inputs
-                return
+                return True
             if kind == "prim::DictConstruct" and str(raw.output().type()) not in self.changed_lists:
                 if all(not isinstance(key, Value) for key in inputs[::2]):
                     self.env[raw.output().unique()] = dict(zip(inputs[::2], inputs[1::2], strict=True))
-                    return
+                    return True
             if kind == "prim::TupleConstruct":
                 self.env[raw.output().unique()] = tuple(inputs)
-                return
+                return True
             if kind in ("prim::ListUnpack", "prim::TupleUnpack") and isinstance(inputs[0], (list, tuple)):
                 for output, item in zip(raw.outputs(), inputs[0], strict=True):
                     self.env[output.unique()] = item
-                return
-        if kind == "prim::PythonOp" and self.python_op(raw, inputs, into):
-            return
-        outputs = [self.value(v) for v in raw.outputs()]
-        into.nodes.append(self.bind(raw, kind, inputs, outputs))
+                return True
+        return kind == "prim::PythonOp" and self.python_op(raw, inputs, into)
 
     def known(self, kind: str, inputs: list[Arg]) -> bool | None:
         """The answer of a test that needs no run: of None, of a flag that is known."""
@@ -128,7 +140,7 @@ class Reader:
         self.attributes.begin(assigned)
         before = dict(self.attributes.current)
         changed = assigned if kind == "prim::Loop" else []
-        node = Node(kind, "", {str(i): v for i, v in enumerate(inputs)}, [], scope=raw.scopeName(), source=raw.sourceRange())
+        node = Node(kind, "", {str(i): v for i, v in enumerate(inputs)}, [], scope=self.scope(raw), source=raw.sourceRange())
         ends: list[dict[str, Arg]] = []
         for inner in blocks:
             block = Block()
@@ -153,6 +165,12 @@ class Reader:
         else:
             self.attributes.set(holder, name, inputs[1])
 
+    def scope(self, raw: Any) -> str:
+        """The modules that a node was made in, as `Net/body/body.0`."""
+        if self.scopes is None or not raw.outputsSize():
+            return str(raw.scopeName())
+        return self.scopes.at(raw.outputsAt(0).unique())
+
     def constant(self, arg: Arg) -> Arg:
         """A constant as it was before the program wrote into it."""
         data = arg.constant if isinstance(arg, Value) else None
@@ -166,7 +184,7 @@ class Reader:
 
     def bind(self, raw: Any, kind: str, inputs: list[Arg], outputs: list[Value]) -> Node:
         """The node with its arguments by name."""
-        scope, source = raw.scopeName(), raw.sourceRange()
+        scope, source = self.scope(raw), raw.sourceRange()
         text = raw.schema() if kind[:6] != "prim::" else "(no schema)"
         if text == "(no schema)":
             args: dict[str, Arg] = {"self": inputs[0]} if len(inputs) == 1 else {str(i): v for i, v in enumerate(inputs)}
@@ -192,7 +210,7 @@ class Reader:
         if function is not None and hasattr(function, "symbolic"):
             args = {"tensors": inputs, "scalars": raw.scalar_args(), "convention": raw.cconv(), "function": function}
             outputs = [self.value(v) for v in raw.outputs()]
-            into.nodes.append(Node("prim::PythonOp", "", args, outputs, scope=raw.scopeName(), source=raw.sourceRange()))
+            into.nodes.append(Node("prim::PythonOp", "", args, outputs, scope=self.scope(raw), source=raw.sourceRange()))
             return True
         if not raw.hasAttribute("Subgraph"):
             return False
