@@ -60,6 +60,17 @@ def variants(model: Model) -> dict[str, tuple[Mapping[str, Any] | None, Sequence
     return found
 
 
+def table(rows: Sequence[tuple[str, str, int, str, str]]) -> str:
+    """A row for each model and variant, a column for each opset, and the refusals in words below."""
+    opsets = sorted({row[2] for row in rows})
+    lines = ["| model | dynamic | " + " | ".join(map(str, opsets)) + " |", "|---" * (len(opsets) + 2) + "|"]
+    for name, variant in dict.fromkeys((row[0], row[1]) for row in rows):
+        cells = {row[2]: row[4].split(" nodes")[0].replace(", ", " / ") if row[3] == "ok" else row[3] for row in rows if row[:2] == (name, variant)}
+        lines.append(f"| {name} | {variant} | " + " | ".join(cells.get(o, "") for o in opsets) + " |")
+    refusals = dict.fromkeys(f"- {name}, {variant}, opset {opset}: {text}" for name, variant, opset, verdict, text in rows if verdict != "ok")
+    return "\n".join([*lines, "", *refusals]) + "\n"
+
+
 def main() -> None:
     """Prints one line for each model, variant and opset."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -92,12 +103,12 @@ def main() -> None:
                     if options.traceback:
                         traceback.print_exc()
                 bad += verdict in ("WRONG", "FAILED")
-                rows.append(f"| {name} | {variant} | {opset} | {verdict} | {text} |")
+                rows.append((name, variant, opset, verdict, text))
                 print(f"{name:34s} {variant:7s} {opset:3d} {verdict:8s} {time.perf_counter() - start:5.1f}s {text}", flush=True)
     print(f"{len(rows)} exports, {bad} wrong or failed")
     if options.out:
         with open(options.out, "w", encoding="utf-8") as file:
-            file.write("| model | variant | opset | result | |\n|---|---|---|---|---|\n" + "\n".join(rows) + "\n")
+            file.write(table(rows))
 
 
 if __name__ == "__main__":
