@@ -111,6 +111,8 @@ def _output_names(graph: Graph, given: tuple[str, ...], taken: set[str]) -> list
 
 
 def _ranked(name: str, axes: Mapping[int, str], value: object) -> dict[int, str]:
+    if isinstance(value, Captured) and value.shape is None and value.unknown:
+        return {axis: label for axis, label in axes.items() if axis >= 0}  # an output of a script: held against its rank when it is made
     rank = len(value.shape) if isinstance(value, Captured) and value.shape is not None else 0
     result: dict[int, str] = {}
     for axis, label in axes.items():

@@ -13,7 +13,6 @@ from onnxport.aten.graph import Arg, Block, Graph, Node, Value
 from onnxport.calls import Call
 from onnxport.capture import torch_private
 from onnxport.capture.attributes import Attributes, Holder, changed_lists
-from onnxport.capture.schema import SCALAR_TYPES  # noqa: F401 - the spelling of dtypes in graphs
 from onnxport.capture.state import State, state_of
 from onnxport.capture.torchscript import Reader
 from onnxport.capture.trace import Traced

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
+
+import torch
 
 from onnxport import errors
 from onnxport.aten.graph import Node
+from onnxport.aten.scalar_types import NUMBERS, SCALAR_TYPES
 from onnxport.lower import joining
 from onnxport.lower.python import UNINITIALIZED, Collected, Listed, Maybe, Stacked, Unclear, stacked
 from onnxport.ops import registry
 from onnxport.ops.support import pair
 from onnxport.target import dims
 from onnxport.target.dims import Dim
-from onnxport.target.dtypes import FLOATS, to_torch
-from onnxport.target.value import Value
+from onnxport.target.dtypes import FLOATS, from_torch, to_torch
+from onnxport.target.sizes import reshape
+from onnxport.target.value import DataType, Value
 
 if TYPE_CHECKING:
     from onnxport.lower.lowering import Lowering
@@ -273,7 +278,10 @@ def unpack(low: Lowering, node: Node, args: Args) -> Any:
 
 def plain(low: Lowering, node: Node, args: Args) -> Args:
     """Arguments as operators know them: Python lists. A list of unknown length of numbers is a tensor; of tensors, cat and stack take it."""
-    return {name: _plain(arg, node) for name, arg in args.items()}
+    found = {name: _plain(arg, node) for name, arg in args.items()}
+    if type(found.get("dtype")) is int and node.schema is not None:  # one that `x.dtype` gave
+        found["dtype"] = SCALAR_TYPES[found["dtype"]]
+    return found
 
 
 def _plain(arg: Any, node: Node) -> Any:
@@ -305,7 +313,10 @@ def of_stacked(low: Lowering, node: Node, args: Args) -> Any:
         raise errors.UnsupportedError(f"{node.op} of a list whose length the running model decides")
     dim = dim % rank
     moved = value if dim == 0 else _operator(low, "movedim.int", self=value, source=0, destination=dim)
-    return _operator(low, "flatten.using_ints", self=moved, start_dim=dim, end_dim=dim + 1)
+    assert moved.shape is not None
+    sizes = list(moved.shape)
+    sizes[dim : dim + 2] = [sizes[dim] * sizes[dim + 1]]
+    return reshape(low.g, moved, sizes)
 
 
 # ---------------------------------------------------------------------- tuples, dicts
@@ -369,7 +380,7 @@ def uninitialized(low: Lowering, node: Node, args: Args) -> Any:
 def dtype(low: Lowering, node: Node, args: Args) -> Any:
     """`x.dtype`."""
     x = _first(args)
-    return to_torch(x.dtype)
+    return NUMBERS[to_torch(x.dtype)]
 
 
 def device(low: Lowering, node: Node, args: Args) -> Any:
@@ -380,6 +391,44 @@ def device(low: Lowering, node: Node, args: Args) -> Any:
 def answer(value: Any) -> Any:
     """A question that has one answer in a file."""
     return lambda low, node, args: value
+
+
+def tensor(low: Lowering, node: Node, args: Args) -> Any:
+    """`torch.tensor(data)` of numbers and nested lists of numbers, `torch.as_tensor`."""
+    data, wanted = _first(args), args.get("dtype")
+    if isinstance(wanted, int):
+        wanted = SCALAR_TYPES[wanted]
+    made = _tensor(low, data)
+    return made if wanted is None else joining.as_value(low.g, made, from_torch(wanted))
+
+
+def _tensor(low: Lowering, data: Any) -> Value:
+    if isinstance(data, Listed):
+        if isinstance(data.state, Stacked):
+            return data.state.value
+        data = list(data.items)
+    if not isinstance(data, (list, tuple)):
+        return joining.as_value(low.g, data)
+    if not data:
+        return low.g.constant(torch.zeros(0))
+    if all(isinstance(x, (int, Dim)) and not isinstance(x, bool) for x in data):
+        return low.g.sizes(list(data))
+    return stacked(low.g, tuple([_tensor(low, x) for x in data])).value
+
+
+def extreme(low: Lowering, node: Node, args: Args) -> Any:
+    """`min(xs)`, `max(xs)` of a list of numbers."""
+    held = _first(args)
+    least = node.op == "prim::min"
+    items = held.state if isinstance(held, Listed) else held
+    if isinstance(items, Stacked):
+        return joining.from_value(low.g, low.g.op("ReduceMin" if least else "ReduceMax", items.value, keepdims=0), items.kind)
+    if all(isinstance(x, (int, Dim)) for x in items):
+        return functools.reduce(dims.minimum if least else dims.maximum, items)
+    if any(isinstance(x, (Dim, Value)) for x in items):
+        value = stacked(low.g, tuple(items)).value
+        return low.g.op("ReduceMin" if least else "ReduceMax", value, keepdims=0)
+    return (min if least else max)(items)
 
 
 def is_floating(low: Lowering, node: Node, args: Args) -> Any:
@@ -434,8 +483,8 @@ def equal_lists(low: Lowering, node: Node, args: Args) -> Any:
         return wanted
     g = low.g
     vectors = [pair_value(low, side) for side in (a, b)]
-    same = g.op("ReduceMin", g.op("Cast", g.op("Equal", *vectors), to=joining.DataType.INT32), keepdims=0)
-    same = g.op("Cast", same, to=joining.DataType.BOOL)
+    same = g.op("ReduceMin", g.op("Cast", g.op("Equal", *vectors), to=DataType.INT32), keepdims=0)
+    same = g.op("Cast", same, to=DataType.BOOL)
     return same if wanted else g.op("Not", same)
 
 
@@ -455,6 +504,8 @@ HANDLERS = {
     "prim::dtype": dtype, "prim::device": device, "prim::is_cuda": answer(False), "prim::is_mkldnn": answer(False),
     "prim::is_quantized": answer(False), "aten::is_floating_point": is_floating, "prim::shape": shape, "prim::layout": answer(0),
     "prim::requires_grad": answer(False), "prim::is_sparse": answer(False), "prim::is_meta": answer(False), "aten::is_scripting": answer(True),
+    "aten::tensor": tensor, "aten::as_tensor.list": tensor, "aten::as_tensor.float": tensor, "aten::as_tensor.int": tensor,
+    "prim::min.self_int": extreme, "prim::max.self_int": extreme, "prim::min.self_float": extreme, "prim::max.self_float": extreme,
     "aten::__range_length": range_length, "aten::__derive_index": derive_index, "aten::format": text, "aten::str": text,
     "aten::percentFormat": text, "aten::eq.int_list": equal_lists, "aten::ne.int_list": equal_lists, "aten::device": device,
     "aten::is_complex": answer(False), "aten::is_grad_enabled": answer(False), "aten::is_autocast_enabled": answer(False),

@@ -8,7 +8,7 @@ from onnxport import errors
 from onnxport.aten.graph import Node
 from onnxport.lower import containers, control
 from onnxport.target.dims import Dim
-from onnxport.target.dtypes import is_integer
+from onnxport.target.dtypes import is_float, is_integer
 from onnxport.target.value import DataType, Value
 
 if TYPE_CHECKING:
@@ -65,11 +65,26 @@ def _to_number(low: Lowering, node: Node, args: dict[str, Any]) -> Any:
     return value
 
 
+def _to_float(low: Lowering, node: Node, args: dict[str, Any]) -> Any:
+    """`float(x)`."""
+    value = _to_number(low, node, args)
+    if low.graph.scripted and isinstance(value, Dim):
+        return low.g.op("Cast", low.g.scalar(value), to=DataType.FLOAT)
+    if low.graph.scripted and isinstance(value, Value) and not is_float(value.dtype):
+        return low.g.op("Cast", value, to=DataType.FLOAT)
+    return float(value) if isinstance(value, (int, str)) else value
+
+
+def _to_bool(low: Lowering, node: Node, args: dict[str, Any]) -> Any:
+    """`bool(x)`."""
+    return control.truth(low, next(iter(args.values()))) if low.graph.scripted else _to_number(low, node, args)
+
+
 HANDLERS: dict[str, Any] = {
     **containers.HANDLERS, **control.HANDLERS,
     "aten::size": _size, "aten::sym_size": _size, "aten::_shape_as_tensor": _shape, "aten::numel": _numel, "aten::sym_numel": _numel,
     "aten::dim": _dim,
     "prim::NumToTensor": _num_to_tensor, "aten::Int": _to_int, "aten::IntImplicit": _to_int,
-    "aten::ScalarImplicit": _to_number, "aten::Float": _to_number, "aten::FloatImplicit": _to_number, "aten::Bool": _to_number,
+    "aten::ScalarImplicit": _to_number, "aten::Float": _to_float, "aten::FloatImplicit": _to_number, "aten::Bool": _to_bool,
     "aten::item": _to_number, "prim::TupleConstruct": _tuple,
 }

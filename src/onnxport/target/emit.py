@@ -179,7 +179,8 @@ class _Emitter:
         if axes and value.shape is not None:
             sizes: list[int | str] = [s if isinstance(s, int) else str(s) for s in value.shape]
             for axis, label in axes.items():
-                sizes[axis] = label
+                if axis < len(sizes):
+                    sizes[axis] = label
             made.shape = ir.Shape(sizes)
         return made
 
