@@ -8,8 +8,9 @@ from typing import Any
 
 import torch
 
-from onnxport import errors
+from onnxport import errors, structure
 from onnxport.aten.graph import Arg, Block, Graph, Node, Value
+from onnxport.aten.source import where
 from onnxport.calls import Call
 from onnxport.capture import torch_private
 from onnxport.capture.attributes import Attributes, Holder, changed_lists
@@ -98,14 +99,23 @@ def capture(program: Program, call: Call, names: list[str]) -> Traced:
     scripted = program.scripted
     state = state_of(scripted)
     with torch.no_grad(), state.unchanged():
-        copies = [t.detach().clone(memory_format=torch.preserve_format) for t in call.tensors]
-        flat, output_names, spec = call.run(copies)
-        args, kwargs = call.spec.unflatten([t.detach().clone() for t in call.tensors])
-        result = program(*args, **kwargs)
+        args, kwargs = call.spec.unflatten([t.detach().clone(memory_format=torch.preserve_format) for t in call.tensors])
+        try:
+            result = program(*args, **kwargs)
+        except torch.jit.Error as cause:
+            raise errors.CaptureError(f"on the example the script raises: {_last_line(cause)}\n  at {where(str(cause))}") from cause
+    leaves, spec = structure.flatten(result)
+    if not leaves:
+        raise errors.CaptureError(f"the script returned no tensor, but {type(result).__name__}")
+    flat, output_names = [leaf.value for leaf in leaves], [leaf.path for leaf in leaves]
     reading = _Reading(program, state)
     graph = reading.read(args, kwargs, result, names)
     graph.output_names = output_names
     return Traced(graph, flat, spec)
+
+
+def _last_line(error: Exception) -> str:
+    return str(error).strip().rpartition("\n")[2].removeprefix("builtins.")
 
 
 class _Reading:

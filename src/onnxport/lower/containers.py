@@ -10,7 +10,7 @@ import torch
 from onnxport import errors
 from onnxport.aten.graph import Node
 from onnxport.aten.scalar_types import NUMBERS, SCALAR_TYPES
-from onnxport.lower import joining
+from onnxport.lower import joining, scalars
 from onnxport.lower.python import UNINITIALIZED, Collected, Listed, Maybe, Stacked, Unclear, stacked
 from onnxport.ops import registry
 from onnxport.ops.support import pair
@@ -48,7 +48,7 @@ def make_list(low: Lowering, node: Node, args: Args) -> Any:
 
 def _changed(low: Lowering, args: Args) -> tuple[Any, list[Any]]:
     """The list that is changed, and its items."""
-    held = args["self"]
+    held = _first(args)
     if isinstance(held, Listed):
         return held, list(held.items)
     raise errors.UnsupportedError("a list is changed that is no variable of the script")
@@ -299,7 +299,12 @@ def _plain(arg: Any, node: Node) -> Any:
 
 
 def of_stacked(low: Lowering, node: Node, args: Args) -> Any:
-    """`torch.stack(xs, dim)` and `torch.cat(xs, dim)` of a list of unknown length; None where it is something else."""
+    """`torch.stack(xs, dim)` and `torch.cat(xs, dim)` of a list of unknown length, `x.unbind(dim)`; None where it is something else."""
+    if node.op == "aten::unbind":
+        x, dim = args["self"], args["dim"]
+        if x.shape is None or not isinstance(x.shape[dim], Dim):
+            return None
+        return Listed(Stacked(x if dim == 0 else _operator(low, "movedim.int", self=x, source=dim, destination=0)))
     held = args.get("tensors")
     if not isinstance(held, Listed) or not isinstance(held.state, Stacked):
         return None
@@ -419,6 +424,8 @@ def _tensor(low: Lowering, data: Any) -> Value:
 def extreme(low: Lowering, node: Node, args: Args) -> Any:
     """`min(xs)`, `max(xs)` of a list of numbers."""
     held = _first(args)
+    if not isinstance(held, (Listed, list)):
+        return scalars.lower(low, node, args)
     least = node.op == "prim::min"
     items = held.state if isinstance(held, Listed) else held
     if isinstance(items, Stacked):
@@ -505,7 +512,7 @@ HANDLERS = {
     "prim::is_quantized": answer(False), "aten::is_floating_point": is_floating, "prim::shape": shape, "prim::layout": answer(0),
     "prim::requires_grad": answer(False), "prim::is_sparse": answer(False), "prim::is_meta": answer(False), "aten::is_scripting": answer(True),
     "aten::tensor": tensor, "aten::as_tensor.list": tensor, "aten::as_tensor.float": tensor, "aten::as_tensor.int": tensor,
-    "prim::min.self_int": extreme, "prim::max.self_int": extreme, "prim::min.self_float": extreme, "prim::max.self_float": extreme,
+    "prim::min": extreme, "prim::max": extreme,
     "aten::__range_length": range_length, "aten::__derive_index": derive_index, "aten::format": text, "aten::str": text,
     "aten::percentFormat": text, "aten::eq.int_list": equal_lists, "aten::ne.int_list": equal_lists, "aten::device": device,
     "aten::is_complex": answer(False), "aten::is_grad_enabled": answer(False), "aten::is_autocast_enabled": answer(False),

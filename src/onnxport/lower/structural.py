@@ -32,7 +32,10 @@ def _numel(low: Lowering, node: Node, args: dict[str, Any]) -> Any:
 
 
 def _dim(low: Lowering, node: Node, args: dict[str, Any]) -> Any:
-    return args["self"].rank
+    x = args["self"]
+    if x.shape is None and low.graph.scripted:
+        raise errors.UnsupportedError("the rank of a tensor is not known here (the branches of an If gave it different ones)")
+    return x.rank
 
 
 def _num_to_tensor(low: Lowering, node: Node, args: dict[str, Any]) -> Any:
