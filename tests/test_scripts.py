@@ -715,3 +715,123 @@ def test_script(name: str, opset: int) -> None:
     run = session(script, found.calls[0], opset, found.axes)
     for call in found.calls:
         compare(run, script, call)
+
+
+def nodes(graph: Any) -> int:
+    """How many nodes there are, those of subgraphs too."""
+    return sum(1 + sum(nodes(attr.value) for attr in node.attributes.values() if attr.type.name == "GRAPH") for node in graph)
+
+
+class Inner(nn.Module):
+    """LSTM has several forwards; a script chooses among them where it is called."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.LSTM(4, 5, 2, bidirectional=True, batch_first=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.inner(x)[0]
+
+
+def _resnet() -> nn.Module:
+    models = pytest.importorskip("torchvision.models")
+    made: nn.Module = models.resnet18(num_classes=5)
+    return made
+
+
+@pytest.mark.parametrize(("make", "size"), [
+    (_resnet, (1, 3, 32, 32)), (lambda: nn.TransformerEncoderLayer(16, 2, 32, batch_first=True), (2, 5, 16)), (Inner, (2, 5, 4))])
+def test_no_more_nodes_than_a_trace(make: Callable[[], nn.Module], size: tuple[int, ...]) -> None:
+    model, args = make().eval(), (torch.rand(size),)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        script = torch.jit.script(model)
+    axes = {"x": {0: "n"}}
+    traced = onnxport.export(model, args, input_names=["x"], dynamic_axes=axes)
+    program = onnxport.export(script, args, input_names=["x"], dynamic_axes=axes)
+    assert nodes(program.model.graph) <= nodes(traced.model.graph)
+    compare(session(script, args, 18), script, args)
+
+
+def test_loaded_files(tmp_path: Any) -> None:
+    script = scripted(Cell)
+    torch.jit.save(script, tmp_path / "a.pt")
+    loaded = torch.jit.load(tmp_path / "a.pt")
+    args = torch.ones(2, 3, 4), 2
+    compare(session(loaded, args, 18), loaded, args)
+    frozen = torch.jit.freeze(script)
+    compare(session(frozen, args, 18), frozen, args)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        traced = torch.jit.trace(Layers().eval(), (torch.ones(2, 3),))
+    compare(session(traced, (torch.ones(4, 3),), 18), traced, (torch.ones(4, 3),))
+
+
+def test_scripts_in_traces() -> None:
+    loop = scripted(ROWS["growing"].script)
+    write = scripted(ROWS["write_in_a_loop"].script)
+
+    class Model(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return loop(x * 2, 3) + write(x, 2).sum()
+
+    model = Model()
+    run = session(model, (t(1, 2),), 18)
+    compare(run, model, (t(1, 2),))
+
+
+def statements(count: int) -> Any:
+    lines = ["def many(x: Tensor, n: int) -> Tensor:"]
+    for index in range(count // 5):
+        lines += ["    if bool(x[0] > %d):" % index, "        x = x + 1", "    else:", "        x = x * 0.5", f"    n = n + {index}"]
+    source = "\n".join([*lines, "    return x * n"]) + "\n"
+    return torch.jit.CompilationUnit(source).many
+
+
+def test_linear() -> None:
+    from onnxport.target.builder import Builder
+
+    counts = []
+    calls = [0]
+    kept = Builder.op
+
+    def op(self: Builder, *args: Any, **kwargs: Any) -> Any:
+        calls[0] += 1
+        return kept(self, *args, **kwargs)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Builder, "op", op)
+        for count in (125, 250, 500):
+            calls[0] = 0
+            onnxport.export(statements(count), (t(1, 2), 3))
+            counts.append(calls[0])
+    assert counts[2] - counts[1] <= 2.1 * (counts[1] - counts[0])
+
+
+def test_nested_loops_are_linear_in_their_depth() -> None:
+    from onnxport.lower import looping
+
+    def nest(depth: int) -> Any:
+        lines = ["def nested(x: Tensor, n: int) -> Tensor:", "    k = 0"]
+        for level in range(depth):
+            lines += ["    " * (level + 1) + f"for i{level} in range(n):", "    " * (level + 2) + "x = x + k"]
+        lines += ["    " * (depth + 1) + "k = k + 1"]
+        return torch.jit.CompilationUnit("\n".join([*lines, "    return x"]) + "\n").nested
+
+    counts = []
+    kept = looping._Looping.attempt
+    calls = [0]
+
+    def attempt(self: Any) -> Any:
+        calls[0] += 1
+        return kept(self)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(looping._Looping, "attempt", attempt)
+        for depth in (2, 4, 6):
+            calls[0] = 0
+            script = nest(depth)
+            compare(session(script, (t(1, 2), 2), 18), script, (t(1, 2), 2))
+            counts.append(calls[0])
+    assert counts[2] <= 5 * counts[0]
+    assert counts[2] <= 60

@@ -18,7 +18,7 @@ def select_model_mode_for_export(model: Any, mode: Any) -> Iterator[None]:
         yield
         return
     wanted = int(mode) == TrainingMode.TRAINING
-    before = [(module, module.training) for module in model.modules()]
+    before = [(module, module.training) for module in model.modules() if hasattr(module, "training")]  # frozen scripts have none
     try:
         if any(flag != wanted for _, flag in before):
             model.train(wanted)

@@ -10,7 +10,7 @@ import torch
 from onnxport import errors
 from onnxport.aten.graph import Node
 from onnxport.aten.scalar_types import NUMBERS, SCALAR_TYPES
-from onnxport.lower import joining, scalars
+from onnxport.lower import control, joining, scalars
 from onnxport.lower.python import UNINITIALIZED, Collected, Listed, Maybe, Stacked, Unclear, stacked
 from onnxport.ops import registry
 from onnxport.ops.support import pair
@@ -393,6 +393,33 @@ def device(low: Lowering, node: Node, args: Args) -> Any:
     return "cpu"
 
 
+def requires_grad(low: Lowering, node: Node, args: Args) -> Any:
+    """`x.requires_grad`, as it is without `no_grad` around the call: that keeps layers off their fused paths, which compute the same."""
+    x = _first(args)
+    return isinstance(x, Value) and x.const is not None and x.const.parameter
+
+
+def any_of(low: Lowering, node: Node, args: Args) -> Any:
+    """`any(xs)`, `all(xs)` of a list."""
+    truths = [control.truth(low, x) for x in (_first(args).items if isinstance(_first(args), Listed) else _first(args))]
+    decides = node.op == "aten::any"
+    if decides in [x for x in truths if isinstance(x, bool)]:
+        return decides
+    unknown = [x for x in truths if not isinstance(x, bool)]
+    if not unknown:
+        return not decides
+    return functools.reduce(lambda a, b: low.g.op("Or" if decides else "And", a, b), unknown)
+
+
+def total(low: Lowering, node: Node, args: Args) -> Any:
+    """`sum(xs)` of a list of numbers."""
+    items = _first(args).state if isinstance(_first(args), Listed) else tuple(_first(args))
+    if isinstance(items, tuple) and not any(isinstance(x, Value) for x in items):
+        return sum(items)
+    value = stacked(low.g, items)
+    return joining.from_value(low.g, low.g.op("ReduceSum", value.value, keepdims=0), value.kind)
+
+
 def answer(value: Any) -> Any:
     """A question that has one answer in a file."""
     return lambda low, node, args: value
@@ -510,11 +537,15 @@ HANDLERS = {
     "prim::Print": nothing, "aten::warn": nothing, "prim::Enter": nothing, "prim::Exit": nothing, "prim::Uninitialized": uninitialized,
     "prim::dtype": dtype, "prim::device": device, "prim::is_cuda": answer(False), "prim::is_mkldnn": answer(False),
     "prim::is_quantized": answer(False), "aten::is_floating_point": is_floating, "prim::shape": shape, "prim::layout": answer(0),
-    "prim::requires_grad": answer(False), "prim::is_sparse": answer(False), "prim::is_meta": answer(False), "aten::is_scripting": answer(True),
+    "prim::requires_grad": requires_grad, "prim::type": device, "prim::index": answer(0), "prim::is_sparse": answer(False), "prim::is_nested": answer(False), "prim::is_xla": answer(False), "prim::is_mps": answer(False),
+    "prim::is_xpu": answer(False), "prim::is_vulkan": answer(False), "prim::is_sparse_csr": answer(False), "prim::is_cpu": answer(True),
+    "prim::is_meta": answer(False), "aten::is_scripting": answer(True),
     "aten::tensor": tensor, "aten::as_tensor.list": tensor, "aten::as_tensor.float": tensor, "aten::as_tensor.int": tensor,
     "prim::min": extreme, "prim::max": extreme,
+    **{f"aten::{name}.{kind}": any_of for name in ("any", "all") for kind in ("bool", "int", "float", "str")},
+    "aten::sum.int": total, "aten::sum.float": total, "aten::sum.bool": total,
     "aten::__range_length": range_length, "aten::__derive_index": derive_index, "aten::format": text, "aten::str": text,
     "aten::percentFormat": text, "aten::eq.int_list": equal_lists, "aten::ne.int_list": equal_lists, "aten::device": device,
-    "aten::is_complex": answer(False), "aten::is_grad_enabled": answer(False), "aten::is_autocast_enabled": answer(False),
+    "aten::is_complex": answer(False), "aten::is_grad_enabled": answer(True), "aten::is_autocast_enabled": answer(False),
     "aten::_get_tracing_state": answer(False), "aten::has_torch_function": answer(False),
 }

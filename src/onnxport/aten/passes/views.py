@@ -256,8 +256,8 @@ _TABLE = {f"aten::{name}": row for name, row in _TABLE.items()}
 
 
 def is_view(node: Node) -> bool:
-    """Whether the node may give a view."""
-    return node.op in _TABLE
+    """Whether the node may give a view (of a tensor: `slice.t` is of a list)."""
+    return node.op in _TABLE and node.overload not in ("t", "str")
 
 
 def shares(node: Node, source: Value) -> bool:
