@@ -1,3 +1,4 @@
+# ruff: noqa: UP006, UP035, UP045, PERF401, RUF007 - scripts are written in what TorchScript reads
 """Scripts with control flow and Python data, each at several opsets, with inputs that take every branch and no, one and many turns."""
 
 from __future__ import annotations
@@ -108,7 +109,7 @@ def elif_chain(x: Tensor) -> Tensor:
     s = x.sum()
     if s > 1:
         return x * 2
-    elif s < -1:
+    if s < -1:
         return x - 5
     return x.abs() + 3
 
@@ -783,7 +784,7 @@ def test_scripts_in_traces() -> None:
 def statements(count: int) -> Any:
     lines = ["def many(x: Tensor, n: int) -> Tensor:"]
     for index in range(count // 5):
-        lines += ["    if bool(x[0] > %d):" % index, "        x = x + 1", "    else:", "        x = x * 0.5", f"    n = n + {index}"]
+        lines += [f"    if bool(x[0] > {index}):", "        x = x + 1", "    else:", "        x = x * 0.5", f"    n = n + {index}"]
     source = "\n".join([*lines, "    return x * n"]) + "\n"
     return torch.jit.CompilationUnit(source).many
 

@@ -23,7 +23,7 @@ _NUMBERS = {"int": (int, torch.int64), "float": (float, torch.float32), "bool": 
 
 def is_script(model: Any) -> bool:
     """Whether `torch.jit` made it."""
-    return isinstance(model, (torch.jit.ScriptModule, torch.jit.ScriptFunction, torch._C.ScriptMethod)) or isinstance(model, Program)
+    return isinstance(model, (torch.jit.ScriptModule, torch.jit.ScriptFunction, Program))
 
 
 class Program:
@@ -31,7 +31,8 @@ class Program:
 
     def __init__(self, scripted: Any):
         self.scripted = scripted
-        schema = scripted.schema if not isinstance(scripted, torch.jit.ScriptModule) else scripted.forward.schema
+        forward: Any = scripted.forward if isinstance(scripted, torch.jit.ScriptModule) else scripted
+        schema = forward.schema
         arguments = [a for a in schema.arguments if a.name != "self"]
         arguments = arguments[1:] if len(arguments) < len(schema.arguments) - 1 else arguments
         self.kinds = {a.name: str(a.real_type) for a in arguments if not (isinstance(scripted, torch.jit.ScriptModule) and a is schema.arguments[0])}
@@ -42,6 +43,7 @@ class Program:
             for a in self.arguments])
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Calls the program; its numbers come back as tensors of rank 0 too."""
         names = [a.name for a in self.arguments]
         given = [self._back(name, arg) for name, arg in zip(names, args, strict=False)]
         named = {name: self._back(name, arg) for name, arg in kwargs.items()}

@@ -10,8 +10,8 @@ from onnxport import errors
 from onnxport.aten.graph import Arg, Block, Node, Value
 from onnxport.aten.source import where
 from onnxport.capture import schema as schemas
-from onnxport.capture.scopes import Scopes
 from onnxport.capture.attributes import Attributes, changed_lists
+from onnxport.capture.scopes import Scopes
 
 _KINDS = {
     "TensorType": "tensor", "IntType": "int", "FloatType": "float", "BoolType": "bool", "StringType": "str", "ListType": "list",

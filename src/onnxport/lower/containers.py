@@ -480,10 +480,10 @@ def shape(low: Lowering, node: Node, args: Args) -> Any:
 
 def range_length(low: Lowering, node: Node, args: Args) -> Any:
     """`len(range(lo, hi, step))`."""
-    lo, hi, step = [low.g.integer(a) if isinstance(a, Value) else a for a in args.values()]
+    lo, hi, step = (low.g.integer(a) if isinstance(a, Value) else a for a in args.values())
     if isinstance(step, Dim):
         raise errors.UnsupportedError("range with a step that only the running model knows")
-    if all(isinstance(a, int) for a in (lo, hi, step)):
+    if isinstance(lo, int) and isinstance(hi, int):
         return len(range(lo, hi, step))
     if step > 0:
         return dims.maximum(dims.floordiv(hi - lo + step - 1, step), 0)
@@ -531,21 +531,20 @@ HANDLERS = {
     "prim::ListConstruct": make_list, "aten::append": append, "aten::extend": extend, "aten::insert": insert, "aten::pop": pop,
     "aten::_set_item": set_item, "aten::clear": clear, "aten::reverse": reverse, "aten::Delete": delete, "aten::len": length,
     "aten::__getitem__": get_item, "aten::list": to_list, "aten::copy": to_list, "prim::ListUnpack": unpack, "prim::TupleUnpack": unpack,
-    "aten::slice.t": list_slice, "aten::slice.str": list_slice, "aten::add.t": add_lists, "aten::add_.t": extend, "aten::mul.left_t": times, "aten::mul.right_": times,
-    "prim::TupleIndex": tuple_index, "prim::DictConstruct": make_dict, "aten::keys": keys, "aten::values": values, "aten::items": items_of,
-    "aten::get": get, "aten::__contains__": contains, "aten::dict": to_list,
-    "prim::Print": nothing, "aten::warn": nothing, "prim::Enter": nothing, "prim::Exit": nothing, "prim::Uninitialized": uninitialized,
-    "prim::dtype": dtype, "prim::device": device, "prim::is_cuda": answer(False), "prim::is_mkldnn": answer(False),
-    "prim::is_quantized": answer(False), "aten::is_floating_point": is_floating, "prim::shape": shape, "prim::layout": answer(0),
-    "prim::requires_grad": requires_grad, "prim::type": device, "prim::index": answer(0), "prim::is_sparse": answer(False), "prim::is_nested": answer(False), "prim::is_xla": answer(False), "prim::is_mps": answer(False),
+    "aten::slice.t": list_slice, "aten::slice.str": list_slice, "aten::add.t": add_lists, "aten::add_.t": extend,
+    "aten::mul.left_t": times, "aten::mul.right_": times, "prim::TupleIndex": tuple_index, "prim::DictConstruct": make_dict,
+    "aten::keys": keys, "aten::values": values, "aten::items": items_of, "aten::get": get, "aten::__contains__": contains,
+    "aten::dict": to_list, "prim::Print": nothing, "aten::warn": nothing, "prim::Enter": nothing, "prim::Exit": nothing,
+    "prim::Uninitialized": uninitialized, "prim::dtype": dtype, "prim::device": device, "prim::is_cuda": answer(False),
+    "prim::is_mkldnn": answer(False), "prim::is_quantized": answer(False), "aten::is_floating_point": is_floating, "prim::shape": shape,
+    "prim::layout": answer(0), "prim::requires_grad": requires_grad, "prim::type": device, "prim::index": answer(0),
+    "prim::is_sparse": answer(False), "prim::is_nested": answer(False), "prim::is_xla": answer(False), "prim::is_mps": answer(False),
     "prim::is_xpu": answer(False), "prim::is_vulkan": answer(False), "prim::is_sparse_csr": answer(False), "prim::is_cpu": answer(True),
-    "prim::is_meta": answer(False), "aten::is_scripting": answer(True),
-    "aten::tensor": tensor, "aten::as_tensor.list": tensor, "aten::as_tensor.float": tensor, "aten::as_tensor.int": tensor,
-    "prim::min": extreme, "prim::max": extreme,
-    **{f"aten::{name}.{kind}": any_of for name in ("any", "all") for kind in ("bool", "int", "float", "str")},
-    "aten::sum.int": total, "aten::sum.float": total, "aten::sum.bool": total,
-    "aten::__range_length": range_length, "aten::__derive_index": derive_index, "aten::format": text, "aten::str": text,
-    "aten::percentFormat": text, "aten::eq.int_list": equal_lists, "aten::ne.int_list": equal_lists, "aten::device": device,
-    "aten::is_complex": answer(False), "aten::is_grad_enabled": answer(True), "aten::is_autocast_enabled": answer(False),
-    "aten::_get_tracing_state": answer(False), "aten::has_torch_function": answer(False),
+    "prim::is_meta": answer(False), "aten::is_scripting": answer(True), "aten::tensor": tensor, "aten::as_tensor.list": tensor,
+    "aten::as_tensor.float": tensor, "aten::as_tensor.int": tensor, "prim::min": extreme, "prim::max": extreme,
+    **{f"aten::{name}.{kind}": any_of for name in ("any", "all") for kind in ("bool", "int", "float", "str")}, "aten::sum.int": total,
+    "aten::sum.float": total, "aten::sum.bool": total, "aten::__range_length": range_length, "aten::__derive_index": derive_index,
+    "aten::format": text, "aten::str": text, "aten::percentFormat": text, "aten::eq.int_list": equal_lists,
+    "aten::ne.int_list": equal_lists, "aten::device": device, "aten::is_complex": answer(False), "aten::is_grad_enabled": answer(True),
+    "aten::is_autocast_enabled": answer(False), "aten::_get_tracing_state": answer(False), "aten::has_torch_function": answer(False),
 }

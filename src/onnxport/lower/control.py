@@ -88,7 +88,7 @@ def _emit(low: Lowering, condition: Value, joiner: Joiner) -> tuple[Value, ...]:
         block.outputs = outputs
         low.g.close(block)
     then, otherwise = joiner.blocks
-    made = low.g.op("If", condition, outputs=count, then_branch=then, else_branch=otherwise)
+    made: Any = low.g.op("If", condition, outputs=count, then_branch=then, else_branch=otherwise)
     return (made,) if count == 1 else tuple(made)
 
 

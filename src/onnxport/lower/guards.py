@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from onnxport import errors
-from onnxport.aten.graph import Graph, Node, Read
+from onnxport.aten.graph import Graph, Node, Read, walk
 from onnxport.aten.graph import Value as Captured
 from onnxport.aten.source import where
-from onnxport.aten.graph import walk
 from onnxport.target import dims
 from onnxport.target.dims import Dim
 from onnxport.target.value import Value

@@ -132,11 +132,14 @@ class Joiner:
             return self.join(gap, x) if which == 0 else self.join(x, gap)
         if kind_of(x) == "plain":
             return lambda results: x
-        if not isinstance(x, Value):
-            return self._values(*((x, x)), kind) if not isinstance(x, Dim) else self._values(*((0, x) if which == 0 else (x, 0)), "int")
-        with self.g.reopened(self.blocks[which]):
-            gap_value = self._like(x, self.blocks[1 - which])
-        return self._values(*((gap_value, x) if which == 0 else (x, gap_value)), kind)
+        if isinstance(x, (bool, int, float)):
+            return lambda results: x
+        blank: Any = 0
+        if isinstance(x, Value):
+            with self.g.reopened(self.blocks[which]):
+                blank = self._like(x, self.blocks[1 - which])
+        a, b = (blank, x) if which == 0 else (x, blank)
+        return self._values(a, b, kind)
 
     def _like(self, x: Value, home: Block) -> Value:
         if x.dtype is None or x.shape is None:

@@ -29,7 +29,7 @@ _MANY = 20000  # and where it has to be
 _PASSES = 12
 
 
-class _Open(Exception):
+class _OpenError(Exception):
     """Whether a loop goes on is known only when the model runs."""
 
 
@@ -59,7 +59,7 @@ def run(low: Lowering, node: Node, trips: Any, condition: Any, carried: list[Any
     if condition is True and (count is None or count * size <= _FEW or count == 1) and not isinstance(trips, Dim):
         try:
             return _unrolled(low, node, count, carried, _FEW)
-        except _Open:
+        except _OpenError:
             pass
     try:
         return _Looping(low, node, trips, condition, carried).run()
@@ -68,7 +68,7 @@ def run(low: Lowering, node: Node, trips: Any, condition: Any, carried: list[Any
             raise
         try:
             return _unrolled(low, node, count, carried, _MANY)
-        except _Open:
+        except _OpenError:
             pass
         raise
 
@@ -82,7 +82,7 @@ def _unrolled(low: Lowering, node: Node, count: int | None, carried: list[Any], 
     try:
         while turn != count:
             if (turn + 1) * size > most:
-                raise _Open
+                raise _OpenError
             low.env[body.inputs[0]] = turn
             low.env.update(zip(body.inputs[1:], carried, strict=True))
             low.block(body)
@@ -92,7 +92,7 @@ def _unrolled(low: Lowering, node: Node, count: int | None, carried: list[Any], 
             if condition is False:
                 break
             if condition is not True and turn != count:
-                raise _Open
+                raise _OpenError
     except BaseException:
         low.journal.take_back()
         raise
@@ -110,6 +110,9 @@ class _Looping:
         self.body = node.blocks[0]
         self.forms: list[Form] = low.forms.setdefault(node, [])
         self.lists: dict[Listed, Form] = {}
+        self.inits: list[Value] = []  # before the first turn
+        self.inner: list[Value] = []  # what the body sees
+        self.places: dict[int, int] = {}
 
     def run(self) -> list[Any]:
         """Passes over the body until one changes nothing; that one is the loop."""
@@ -202,8 +205,7 @@ class _Looping:
         """A list before the loop as one tensor."""
         if not held.state and form.gap is not None:
             dtype, sizes = form.gap
-            sizes = tuple(1 if s is None else s for s in sizes)
-            like = Value(dtype, (0, *sizes))
+            like = Value(dtype, (0, *[1 if s is None else s for s in sizes]))
             return stacked(self.g, (), like=Stacked(like, form.kind or "tensor"))
         return stacked(self.g, held.state)
 
@@ -352,8 +354,8 @@ class _Looping:
             return self.start
         trips = None if self.trips is None else joining.as_value(g, self.trips)
         start = g.const(True) if self.condition is True and not self.inits else None if self.condition is True else self.condition
-        made = g.op("Loop", trips, start, *self.inits, outputs=count, body=block)
-        results = [made] if count == 1 else list(made)
+        outcome: Any = g.op("Loop", trips, start, *self.inits, outputs=count, body=block)
+        results: list[Value] = [outcome] if count == 1 else list(outcome)
         self.finish_lists(results, collected)
         given = iter([self.finish(form, leaf, results) for form, leaf in zip(self.forms, self.leaves, strict=True)])
         return [rebuilt(item, given) for item in self.start]

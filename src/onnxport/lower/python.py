@@ -147,7 +147,8 @@ def _stack(g: Builder, state: tuple[Any, ...]) -> Stacked:
     kind, dtype, shape = _stack_kind(g, state)
     parts = []
     for item in state:
-        value = item if isinstance(item, Value) else g.scalar(item) if isinstance(item, (int, Dim)) and not isinstance(item, bool) else g.const(item, dtype)
+        size = isinstance(item, (int, Dim)) and not isinstance(item, bool)
+        value = item if isinstance(item, Value) else g.scalar(item) if size else g.const(item, dtype)
         if not isinstance(item, (Value, int, float, Dim)):
             raise errors.UnsupportedError(f"a list of {type(item).__name__}s whose length the running model decides")
         if value.shape is None or shape is None or len(value.shape) != len(shape) or not all(map(dims.equal, value.shape, shape)):

@@ -344,7 +344,7 @@ class Blocks:
         frozen = [memory.freeze(storage) for storage in self.storages]
         starts = [storage.root.value for storage in self.storages]
         for block in node.blocks:
-            carried = [storage.root.value.like() for storage in self.storages] if self.first else [None] * len(self.storages)
+            carried: list[Value | None] = [storage.root.value.like() for storage in self.storages] if self.first else [None] * len(self.storages)
             self.inside(block, carried)
             for restore in frozen:
                 restore()
@@ -369,8 +369,8 @@ class Blocks:
             outer.node(inner)
         self.places.append([memory.places.get(v) if isinstance(v, Value) else None for v in block.outputs[self.first:]])
         for index, output in enumerate(block.outputs[self.first:]):
-            self.candidates[index] += [v for v in values_in(output) if v in memory.places and memory.places[v].storage.block is not block
-                                       or v in memory.places and memory.places[v].storage in self.storages]
+            self.candidates[index] += [v for v in values_in(output) if (v in memory.places and memory.places[v].storage.block is not block)
+                                       or (v in memory.places and memory.places[v].storage in self.storages)]
         block.outputs = [memory.current(output) for output in block.outputs]
         block.outputs += [memory.read(storage.root) for storage in self.storages]
         if self.first and memory.listed is not None:
