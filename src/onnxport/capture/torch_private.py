@@ -6,6 +6,7 @@ import contextlib
 import functools
 import importlib
 import logging
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -27,15 +28,57 @@ except ImportError as cause:  # pragma: no cover - depends on the installed torc
     raise ImportError(f"torch {torch.__version__} lacks a name that onnxport needs: {cause}; "
                       "torch 2.13 to 2.15 are supported") from cause
 
-__all__ = ["HigherOrderOperator", "OpOverload", "any_size", "create_graph_by_tracing", "decomposition", "exporting", "get_tracing_state", "get_value_trace", "guards_of",
-           "inline", "is_tracing", "known_to_scripts", "last_unique", "parse_schema", "quiet", "schemas_of", "set_tracer_warnings",
-           "set_tracing_state", "set_value_trace", "slow_attention", "symbolic_mode", "symbolic_size", "traced", "tree_leaves",
-           "tree_paths", "untraced", "variable_name_lookup"]
+__all__ = [
+    "HigherOrderOperator",
+    "OpOverload",
+    "any_size",
+    "create_graph_by_tracing",
+    "decomposition",
+    "exporting",
+    "get_tracing_state",
+    "get_value_trace",
+    "guards_of",
+    "inline",
+    "is_size",
+    "is_tracing",
+    "known_to_scripts",
+    "last_unique",
+    "lengths_as_sizes",
+    "parse_schema",
+    "quiet",
+    "schemas_of",
+    "set_tracer_warnings",
+    "set_tracing_state",
+    "set_value_trace",
+    "slow_attention",
+    "symbolic_mode",
+    "symbolic_size",
+    "traced",
+    "tree_leaves",
+    "tree_paths",
+    "untraced",
+    "variable_name_lookup",
+]
 
 
 def is_tracing() -> bool:
     """Whether this thread is inside a trace."""
     return get_tracing_state() is not None
+
+
+def is_size(tensor: torch.Tensor) -> bool:
+    """Whether a tensor of rank 0 is, in this thread's trace, a size or arithmetic on sizes."""
+    if tensor.dim() != 0 or tensor.requires_grad or not is_tracing():
+        return False
+    raw = get_value_trace(tensor)
+    for _ in range(20):
+        node = raw.node()
+        if node.kind() == "prim::NumToTensor":
+            return True
+        if not node.kind().startswith("aten::") or node.inputsSize() == 0:
+            return False
+        raw = node.inputsAt(0)
+    return False
 
 
 def known_to_scripts(function: Any, name: str) -> None:
@@ -121,6 +164,51 @@ def _exporting_off(before: Any) -> None:
 
 # Models branch on `torch.onnx.is_in_onnx_export()`.
 exporting = _Shared(_exporting_on, _exporting_off)
+
+
+_opset = threading.local()
+
+
+@contextlib.contextmanager
+def exporting_opset(opset: int) -> Iterator[None]:
+    """Inside, symbolic functions that ask PyTorch's globals or ours are told this opset."""
+    from torch.onnx._internal.torchscript_exporter._globals import GLOBALS
+
+    before, inner = current_opset(), GLOBALS._export_onnx_opset_version
+    _opset.value = GLOBALS._export_onnx_opset_version = opset
+    try:
+        yield
+    finally:
+        _opset.value, GLOBALS._export_onnx_opset_version = before, inner
+
+
+def current_opset() -> int | None:
+    """The opset of the export whose symbolic function is running in this thread."""
+    return getattr(_opset, "value", None)
+
+
+# Library modules that take `len` of a tensor that may have any length (the number of a detector's boxes): in a trace Python's `len` is a
+# plain number. Their own name `len` gives the size, which a trace follows.
+_LENGTHS_OF_TENSORS = ("torchvision.ops.poolers",)
+
+
+def _length(x: Any) -> Any:
+    return x.shape[0] if isinstance(x, torch.Tensor) else len(x)
+
+
+def _lengths_on() -> list[Any]:
+    changed = [module for module in map(sys.modules.get, _LENGTHS_OF_TENSORS) if module is not None and "len" not in vars(module)]
+    for module in changed:
+        vars(module)["len"] = _length
+    return changed
+
+
+def _lengths_off(changed: list[Any]) -> None:
+    for module in changed:
+        vars(module).pop("len", None)
+
+
+lengths_as_sizes = _Shared(_lengths_on, _lengths_off)
 
 
 @contextlib.contextmanager
@@ -217,3 +305,31 @@ def guards_of(mode: Any) -> list[str]:
     env = mode.shape_env
     deferred = [str(a.expr) for many in env.deferred_runtime_asserts.values() for a in many]
     return [*(str(guard.expr) for guard in env.guards), *deferred]
+
+
+NONE_TYPE = torch._C.NoneType.get()
+STRING_TYPE = torch._C.StringType.get()
+
+
+def scratch_graph() -> Any:
+    """An empty graph that nobody runs."""
+    return torch._C.Graph()
+
+
+def is_value(found: Any) -> bool:
+    """Whether something is a value of a `torch._C.Graph`."""
+    return isinstance(found, torch._C.Value)
+
+
+def tensor_type(dtype: torch.dtype | None, sizes: list[int | None] | None) -> Any:
+    """The type of a tensor as TorchScript knows it."""
+    kind: Any = torch._C.TensorType.get()
+    if dtype is not None:
+        kind = kind.with_dtype(dtype)
+    return kind if sizes is None else kind.with_sizes(sizes)
+
+
+def list_type(element: type | None) -> Any:
+    """The type of a list of ints, of floats, or (None) of tensors."""
+    inner: Any = torch._C.IntType.get() if element is int else torch._C.FloatType.get() if element is float else torch._C.TensorType.get()
+    return torch._C.ListType(inner)

@@ -40,6 +40,16 @@ Call = Callable[[list[torch.Tensor]], tuple[list[Any], list[str], Any]]
 
 
 def trace(model: Any, tensors: list[torch.Tensor], input_names: list[str], call: Call, dynamic: bool = True) -> Traced:
+    """Runs the model once and reads what it did; where an operator refuses a traced size, once more under `SizeLists`."""
+    try:
+        return _trace(model, tensors, input_names, call, dynamic)
+    except TypeError:
+        if dynamic:
+            raise
+    return _trace(model, tensors, input_names, call, True)
+
+
+def _trace(model: Any, tensors: list[torch.Tensor], input_names: list[str], call: Call, dynamic: bool) -> Traced:
     """Runs `call(tensors)`, which runs the model and gives (flat outputs, their names, spec), and reads what it did.
 
     `tensors` are copied, so that a model which writes into its inputs leaves the caller's alone.
@@ -52,6 +62,7 @@ def trace(model: Any, tensors: list[torch.Tensor], input_names: list[str], call:
     with contextlib.ExitStack() as stack:
         stack.enter_context(torch_private.slow_attention())
         stack.enter_context(torch_private.exporting())
+        stack.enter_context(torch_private.lengths_as_sizes())
         stack.enter_context(torch.no_grad())
         stack.enter_context(state.unchanged())
         run.recorded = stack.enter_context(reads.recorded())
