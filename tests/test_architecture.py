@@ -30,6 +30,7 @@ LAYERS: dict[str, set[str]] = {
     "target": set(),
     "ops": {"target"},
     "lower": {"aten", "ops", "target"},
+    "symbolics": {"aten", "capture", "lower", "ops", "target"},
     "naming": {"aten", "calls", "options", "target"},
     "passes": {"options", "target"},
     # What becomes of a finished model.
@@ -54,6 +55,7 @@ PROTOBUF = {
 SCHEMAS = {"defs", "__version__"}  # of `onnx`: no protobuf
 PRIVATE_TORCH = {
     "capture/torch_private.py": "the one place for them, guarded",
+    "capture/scratch.py": "the values and types of the graphs that symbolic functions write into",
     "structure.py": "the registry of pytree, guarded",
 }
 

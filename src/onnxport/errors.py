@@ -51,6 +51,10 @@ class SymbolicValueError(OnnxExporterError):
     """A symbolic function could not deal with a value that it was given."""
 
 
+class SymbolicFunctionError(OnnxExporterError, TypeError):
+    """A symbolic function cannot be called with the operator's arguments, or returned what cannot be its outputs."""
+
+
 class SaveError(OnnxExporterError, OSError):
     """The file could not be written; what was there before is untouched."""
 

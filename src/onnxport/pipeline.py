@@ -14,6 +14,7 @@ import torch
 
 from onnxport import errors, pretty, progress, save
 from onnxport.aten import source
+from onnxport.aten.graph import walk
 from onnxport.aten.passes.functionalise import functionalise
 from onnxport.calls import Call
 from onnxport.capture import choose, decompositions
@@ -22,18 +23,21 @@ from onnxport.lower import guards
 from onnxport.lower.lowering import Lowered, Lowering
 from onnxport.modes import select_model_mode_for_export
 from onnxport.naming import Interface, input_names, interface
-from onnxport.options import Options, TrainingMode, normalise
+from onnxport.options import OperatorExportTypes, Options, TrainingMode, normalise
 from onnxport.passes import optimise
 from onnxport.program import ONNXProgram
+from onnxport.symbolics import registry as symbolics
 from onnxport.target.builder import Builder
 from onnxport.target.emit import Where, emit
 from onnxport.version import __version__
+from onnxport.wire import Nodes
 
 
 def export(model: Any, args: Any, f: Any = None, *, kwargs: dict[str, Any] | None = None, external_data: bool | None = None,
            capture: str = "auto", dynamic_shapes: Any = None, **arguments: Any) -> ONNXProgram:
     """See `onnxport.export`, whose arguments these are."""
     options = normalise(**arguments)
+    foreign = _foreign(options)
     if f is not None:
         save.check_target(f)
     model = choose.loaded(model)
@@ -45,19 +49,23 @@ def export(model: Any, args: Any, f: Any = None, *, kwargs: dict[str, Any] | Non
             traced = choose.capture(model, call, input_names(call, options), capture, options.dynamic_axes, dynamic_shapes)
             functionalise(traced.graph)
         with progress.stage("convert"):
-            program, nodes = convert(call.model, call, traced, options)
+            program, nodes = convert(call.model, call, traced, options, foreign)
         if f is not None:
             with progress.stage("save"):
                 save.write(program.model, f, external_data=external_data, nodes=nodes)
     return program
 
 
-def convert(model: Any, call: Call, traced: Traced, options: Options) -> tuple[ONNXProgram, save.Nodes]:
+def convert(model: Any, call: Call, traced: Traced, options: Options, foreign: Any = None) -> tuple[ONNXProgram, Nodes]:
     """From the captured graph to a finished, checked model; and its nodes as they will be written."""
     graph = traced.graph
     face = interface(graph, call, options)
     builder = Builder(options.opset, fold_parameters=options.constant_folding and options.export_params)
-    lowering = Lowering(graph, builder, face.input_shapes, weights_as_inputs=not options.export_params, decompositions=decompositions)
+    builder.versions = options.custom_opsets
+    if foreign is None and any(node.op == "prim::PythonOp" for node in walk(graph.block)):
+        foreign = _foreign(options, needed=True)
+    lowering = Lowering(graph, builder, face.input_shapes, weights_as_inputs=not options.export_params, decompositions=decompositions,
+                        foreign=foreign)
     lowered = lowering.run()
     found = guards.judge(graph, lowered.env, lowering.held, strict=options.strict)
     outputs = mutated_outputs(lowering, lowered, face, options)
@@ -72,6 +80,20 @@ def convert(model: Any, call: Call, traced: Traced, options: Options) -> tuple[O
     program = ONNXProgram(built, input_names=face.input_names, output_names=face.output_names, guards=found, source=model,
                        args=call.args, kwargs=call.kwargs, dynamic_axes=face.axes, training=options.training)
     return program, nodes
+
+
+_KEPT = {OperatorExportTypes.ONNX_FALLTHROUGH: "domain", OperatorExportTypes.ONNX_ATEN_FALLBACK: "aten",
+         OperatorExportTypes.ONNX_ATEN: "all aten", OperatorExportTypes.RAW: "domain"}
+
+
+def _foreign(options: Options, needed: bool = False) -> Any:
+    """Who translates what onnxport does not; None (and nothing imported) for an export that only has its own operators."""
+    functions, keep = symbolics.snapshot(), _KEPT.get(options.operator_export_type, "no")
+    if functions is None and keep == "no" and not needed:
+        return None
+    from onnxport.symbolics.foreign import Foreign
+
+    return Foreign(functions, options.opset, keep)
 
 
 def mutated_outputs(lowering: Lowering, lowered: Lowered, face: Interface, options: Options) -> list[Any]:

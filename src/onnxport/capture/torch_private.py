@@ -66,21 +66,6 @@ def is_tracing() -> bool:
     return get_tracing_state() is not None
 
 
-def is_size(tensor: torch.Tensor) -> bool:
-    """Whether a tensor of rank 0 is, in this thread's trace, a size or arithmetic on sizes."""
-    if tensor.dim() != 0 or tensor.requires_grad or not is_tracing():
-        return False
-    raw = get_value_trace(tensor)
-    for _ in range(20):
-        node = raw.node()
-        if node.kind() == "prim::NumToTensor":
-            return True
-        if not node.kind().startswith("aten::") or node.inputsSize() == 0:
-            return False
-        raw = node.inputsAt(0)
-    return False
-
-
 def known_to_scripts(function: Any, name: str) -> None:
     """Lets a script that is compiled while `function` stands in for an operator of torch use that operator."""
     from torch.jit import _builtins
@@ -164,27 +149,6 @@ def _exporting_off(before: Any) -> None:
 
 # Models branch on `torch.onnx.is_in_onnx_export()`.
 exporting = _Shared(_exporting_on, _exporting_off)
-
-
-_opset = threading.local()
-
-
-@contextlib.contextmanager
-def exporting_opset(opset: int) -> Iterator[None]:
-    """Inside, symbolic functions that ask PyTorch's globals or ours are told this opset."""
-    from torch.onnx._internal.torchscript_exporter._globals import GLOBALS
-
-    before, inner = current_opset(), GLOBALS._export_onnx_opset_version
-    _opset.value = GLOBALS._export_onnx_opset_version = opset
-    try:
-        yield
-    finally:
-        _opset.value, GLOBALS._export_onnx_opset_version = before, inner
-
-
-def current_opset() -> int | None:
-    """The opset of the export whose symbolic function is running in this thread."""
-    return getattr(_opset, "value", None)
 
 
 # Library modules that take `len` of a tensor that may have any length (the number of a detector's boxes): in a trace Python's `len` is a
@@ -305,31 +269,3 @@ def guards_of(mode: Any) -> list[str]:
     env = mode.shape_env
     deferred = [str(a.expr) for many in env.deferred_runtime_asserts.values() for a in many]
     return [*(str(guard.expr) for guard in env.guards), *deferred]
-
-
-NONE_TYPE = torch._C.NoneType.get()
-STRING_TYPE = torch._C.StringType.get()
-
-
-def scratch_graph() -> Any:
-    """An empty graph that nobody runs."""
-    return torch._C.Graph()
-
-
-def is_value(found: Any) -> bool:
-    """Whether something is a value of a `torch._C.Graph`."""
-    return isinstance(found, torch._C.Value)
-
-
-def tensor_type(dtype: torch.dtype | None, sizes: list[int | None] | None) -> Any:
-    """The type of a tensor as TorchScript knows it."""
-    kind: Any = torch._C.TensorType.get()
-    if dtype is not None:
-        kind = kind.with_dtype(dtype)
-    return kind if sizes is None else kind.with_sizes(sizes)
-
-
-def list_type(element: type | None) -> Any:
-    """The type of a list of ints, of floats, or (None) of tensors."""
-    inner: Any = torch._C.IntType.get() if element is int else torch._C.FloatType.get() if element is float else torch._C.TensorType.get()
-    return torch._C.ListType(inner)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
@@ -34,12 +34,22 @@ class Lowered:
     env: dict[Captured, Any]
 
 
+class Foreign(Protocol):
+    """Who else may translate operators: symbolic functions of the user, and nodes that stay as they are."""
+
+    def find(self, node: Node) -> Handler | None:
+        """What goes before the built-in translation."""
+
+    def fallback(self, node: Node) -> Handler | None:
+        """What goes where there is no built-in translation."""
+
+
 class Lowering:
     """One run over one graph."""
 
     def __init__(self, graph: Graph, builder: Builder, input_shapes: list[tuple[Size, ...] | None], *, weights_as_inputs: bool = False,
-                 decompositions: Decompositions | None = None):
-        self.graph, self.g = graph, builder
+                 decompositions: Decompositions | None = None, foreign: Foreign | None = None):
+        self.graph, self.g, self.foreign = graph, builder, foreign
         self.decomposer = None if decompositions is None else Decomposer(decompositions)
         self.held: list[Guard] = []  # what was decided over sizes on the way
         self.journal = Journal()  # what lists of a script hold
@@ -70,12 +80,16 @@ class Lowering:
         return Lowered(self.g, outputs, self.env)
 
     def knows(self, node: Node) -> bool:
-        """Whether a node can be lowered: by a function, or by what it is made of."""
+        """Whether a node can be lowered: by a function, by what it is made of, or by somebody else."""
+        if self.foreign is not None and (self.foreign.find(node) or self.foreign.fallback(node)):
+            return True
         return missing.has_function(node) or (self.decomposer is not None and self.decomposer.exists(node))
 
     def missing_inside(self, node: Node) -> list[str]:
         """The operators without a translation that a node would be decomposed into."""
-        return [] if self.decomposer is None else self.decomposer.missing(node, self.knows)
+        if self.decomposer is None or (self.foreign is not None and (self.foreign.find(node) or self.foreign.fallback(node))):
+            return []
+        return self.decomposer.missing(node, self.knows)
 
     def block(self, block: Block) -> None:
         """Lowers the nodes of one block in order."""
@@ -131,6 +145,29 @@ class Lowering:
 
     def apply(self, node: Node, args: dict[str, Any]) -> Any:
         """The result of one node, whatever kind of node it is."""
+        if self.foreign is None:
+            return self.builtin(node, args)
+        handler = self.foreign.find(node)
+        if handler is not None:
+            return handler(self, node, containers.plain(self, node, args) if self.graph.scripted else args)
+        handler = self.foreign.fallback(node)
+        if handler is None:
+            return self.builtin(node, args)
+        if not self.translates(node):
+            return handler(self, node, args)
+        try:
+            return self.builtin(node, args)
+        except (errors.UnsupportedError, errors.UnsupportedOperatorError):
+            return handler(self, node, args)
+
+    def translates(self, node: Node) -> bool:
+        """Whether onnxport itself can lower a node."""
+        if missing.has_function(node):
+            return True
+        return self.decomposer is not None and self.decomposer.exists(node) and not self.decomposer.missing(node, self.knows)
+
+    def builtin(self, node: Node, args: dict[str, Any]) -> Any:
+        """The result of one node by onnxport's own translation."""
         handler = self.structural.get(node.op) or self.structural.get(f"{node.op}.{node.overload}")
         if handler is not None:
             return handler(self, node, args)
@@ -177,13 +214,13 @@ class Lowering:
             if value.dtype is None:
                 value.dtype = dtype
             elif value.dtype != dtype:
-                raise _contradiction(node, f"dtype {value.dtype.name}, PyTorch has {dtype.name}")
+                raise self.contradiction(node, f"dtype {value.dtype.name}, PyTorch has {dtype.name}")
         if captured.shape is None:
             return
         if value.shape is None:
             value.shape = tuple([self.g.fresh(value, axis) for axis in range(len(captured.shape))])
         elif len(value.shape) != len(captured.shape):
-            raise _contradiction(node, f"rank {len(value.shape)}, PyTorch has {len(captured.shape)}")
+            raise self.contradiction(node, f"rank {len(value.shape)}, PyTorch has {len(captured.shape)}")
         for size, seen in zip(value.shape, captured.shape, strict=True):
             if size == seen or seen is None:
                 continue
@@ -191,7 +228,14 @@ class Lowering:
             if number is None and isinstance(size, Dim) and size.symbol is not None:
                 self.g.hints[size.symbol.text] = seen
             elif number is not None and number != seen:
-                raise _contradiction(node, f"shape ({', '.join(map(str, value.shape))}), PyTorch has {captured.shape}")
+                raise self.contradiction(node, f"shape ({', '.join(map(str, value.shape))}), PyTorch has {captured.shape}")
+
+
+    def contradiction(self, node: Node, what: str) -> errors.OnnxExporterError:
+        """The error for a result that PyTorch's own run contradicts."""
+        if self.foreign is not None and self.foreign.find(node):
+            return errors.SymbolicFunctionError(f"the symbolic function for {node.op} gave {what}")
+        return _contradiction(node, what)
 
 
 def _undefined(arg: Captured) -> Any:

@@ -8,7 +8,7 @@ that remains gets dtype and symbolic shape at once and is written in the form th
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -35,6 +35,7 @@ class Builder:
         self.fold_parameters = fold_parameters
         self.root = self.block = Block()
         self.domains: dict[str, int] = {"": opset}
+        self.versions: Mapping[str, int] = {}  # of domains other than ONNX's own
         self.sources: dict[str, tuple[Value, int | None]] = {}  # symbol -> (tensor, axis), axis None: the scalar's value
         self.hints: dict[str, int] = {}  # symbol -> its number in the example
         self.scope = ""
@@ -336,7 +337,7 @@ class Builder:
             node.written = written
             known = shapes.infer(self, op_type, real, attrs, outputs)
         else:
-            self.domains.setdefault(domain, 1)
+            self.domains.setdefault(domain, self.versions.get(domain, 1))
             known = [(None, None)] * outputs
         made = []
         for index, (dtype, shape) in enumerate(known):

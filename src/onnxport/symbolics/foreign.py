@@ -1,0 +1,333 @@
+"""Operators that somebody else translates: registered symbolic functions, `autograd.Function.symbolic`, and nodes that stay as they are."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from onnxport import errors
+from onnxport.aten.graph import Node, Schema
+from onnxport.aten.graph import Value as Captured
+from onnxport.aten.scalar_types import NUMBERS, SCALAR_TYPES
+from onnxport.capture import schema as schemas
+from onnxport.capture import scratch as jit
+from onnxport.capture import torch_private
+from onnxport.lower import scalars, structural
+from onnxport.ops.registry import NEUTRAL
+from onnxport.symbolics.context import ATEN_DOMAIN, GraphContext
+from onnxport.symbolics.registry import Snapshot
+from onnxport.target.builder import Builder
+from onnxport.target.dims import Dim
+from onnxport.target.value import DataType, Value
+
+if TYPE_CHECKING:
+    from onnxport.lower.lowering import Lowering
+
+_PYTHON = "prim::PythonOp"
+Handler = Callable[["Lowering", Node, dict[str, Any]], Any]
+
+
+class Foreign:
+    """What one export does with operators that its own library leaves alone, or that the user wants otherwise.
+
+    functions: the registered symbolic functions.   keep: "no", "domain" (an unknown operator becomes a node of its own domain),
+    "aten" (an unknown ATen operator becomes an ATen node), "all aten".
+    """
+
+    def __init__(self, functions: Snapshot | None, opset: int, keep: str = "no"):
+        self.functions, self.opset, self.keep = functions or Snapshot(), opset, keep
+
+    def find(self, node: Node) -> Handler | None:
+        """What goes before the built-in translation."""
+        found = self.functions.find(node.op, node.overload, self.opset)
+        if found is not None:
+            return lambda low, node, args: self._registered(low, node, args, *found)
+        if node.op == _PYTHON and "function" in node.args:
+            return _python_op
+        return _keep_aten if self.keep == "all aten" and _is_aten(node) and not _is_python(node) else None
+
+    def fallback(self, node: Node) -> Handler | None:
+        """What goes where there is no built-in translation."""
+        if self.keep == "domain" and node.op != _PYTHON:
+            return _keep_node
+        return _keep_aten if self.keep in ("aten", "all aten") and _is_aten(node) else None
+
+    def _registered(self, low: Lowering, node: Node, args: dict[str, Any], since: int, function: Callable[..., Any]) -> Any:
+        namespace = node.op.partition("::")[0]
+        g = GraphContext(low.g, form=since, namespace=namespace, call=_caller(low, node))
+        if node.op == _PYTHON:
+            inputs, keywords = _python_inputs(node, args), {"name": node.args["function"].__name__}
+            given = [a if not isinstance(a, (Value, Dim)) else g.value(a) for a in inputs]
+            return _results(g, node, function, _call(g, node, function, given, keywords))
+        named = {name: g.value(_spelled(arg)) for name, arg in args.items()}
+        positional, keywords = _arguments(node, function, named, args)
+        return _results(g, node, function, _call(g, node, function, positional, keywords))
+
+
+def _is_aten(node: Node) -> bool:
+    return node.op.startswith("aten::") and node.schema is not None
+
+
+def _is_python(node: Node) -> bool:
+    """Whether a node moves Python's own data about: sizes, conversions, lists."""
+    return node.op in structural.HANDLERS or f"{node.op}.{node.overload}" in structural.HANDLERS or scalars.handles(node)
+
+
+def _spelled(arg: Any) -> Any:
+    """A dtype as the number that symbolic functions know it by."""
+    return NUMBERS[arg] if isinstance(arg, torch.dtype) else arg
+
+
+# ---------------------------------------------------------------------- calls
+
+
+def _arguments(node: Node, function: Callable[..., Any], named: dict[str, Any], args: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    """How the operator's arguments are passed: in order, or by name where the function has the names in another order.
+
+    A function may leave out arguments at the end that have their default value.
+    """
+    takes = _parameters(function)
+    if takes is None:
+        return list(named.values()), {}
+    names = list(named)
+    if [p for p, _ in takes] != names[: len(takes)] and {p for p, has_default in takes if not has_default} <= set(names):
+        known = {p: named[p] for p, _ in takes if p in named}
+        if _may_leave_out(node, args, [n for n in names if n not in known]):
+            return [], known
+    if len(takes) >= len(names) or _may_leave_out(node, args, names[len(takes):]):
+        return list(named.values())[: len(takes)], {}
+    raise _signature(node, function, names)
+
+
+def _may_leave_out(node: Node, args: dict[str, Any], names: Sequence[str]) -> bool:
+    defaults = node.schema.defaults() if node.schema is not None else {}
+    return all(n in NEUTRAL or (n in defaults and not isinstance(args[n], Value) and defaults[n] == args[n]) for n in names)
+
+
+def _parameters(function: Callable[..., Any]) -> list[tuple[str, bool]] | None:
+    """(name, has a default) of what a function takes behind `g`; None where it takes whatever comes."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return None
+    if any(p.kind == p.VAR_POSITIONAL for p in parameters):
+        return None
+    skipped = 2 if _wants_context(function) else 1
+    found = [(p.name, p.default is not p.empty) for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    return found[skipped:]
+
+
+def _wants_context(function: Callable[..., Any]) -> bool:
+    """Whether a function is of the kind that takes a `SymbolicContext` before the graph."""
+    try:
+        first = next(iter(inspect.signature(function).parameters.values()), None)
+    except (TypeError, ValueError):
+        return False
+    return first is not None and (first.annotation == "SymbolicContext" or getattr(first.annotation, "__name__", "") == "SymbolicContext")
+
+
+def _call(g: GraphContext, node: Node, function: Callable[..., Any], positional: list[Any], keywords: dict[str, Any]) -> Any:
+    g.original_node = _original(g, node, positional or list(keywords.values()))
+    first: list[Any] = [g]
+    if _wants_context(function):
+        from onnxport.symbolics.old_context import SymbolicContext
+
+        first = [SymbolicContext(g.params_dict, g.env, g.original_node, g.graph.block()), g]
+    try:
+        inspect.signature(function).bind(*first, *positional, **keywords)
+    except TypeError as cause:
+        raise _signature(node, function, list(keywords) or list(node.args), str(cause)) from cause
+    except ValueError:  # it has no signature
+        pass
+    with torch_private.exporting(), jit.exporting_opset(g.builder.opset):
+        return function(*first, *positional, **keywords)
+
+
+def _original(g: GraphContext, node: Node, values: list[Any]) -> Any:
+    """A node like the one that is translated; it stands in no graph."""
+    made = g.graph.create(node.op, [v for v in values if jit.is_value(v)], len(node.outputs))
+    for scratch, captured in zip(made.outputs(), node.outputs, strict=True):
+        if captured.kind == "tensor":
+            scratch.setType(jit.tensor_type(captured.dtype, None if captured.shape is None else list(captured.shape)))
+    return made
+
+
+def _signature(node: Node, function: Callable[..., Any], names: list[str], why: str = "") -> errors.SymbolicFunctionError:
+    try:
+        takes = str(inspect.signature(function))
+    except (TypeError, ValueError):  # pragma: no cover - a builtin
+        takes = "(?)"
+    return errors.SymbolicFunctionError(
+        f"the symbolic function {_name(function)}{takes} for {_op(node)} cannot be called with (g, {', '.join(names)}){': ' + why if why else ''}")
+
+
+def _name(function: Any) -> str:
+    return getattr(function, "__qualname__", None) or type(function).__name__
+
+
+def _op(node: Node) -> str:
+    return str(node.args["function"].__qualname__) if node.op == _PYTHON else node.op
+
+
+def _results(g: GraphContext, node: Node, function: Callable[..., Any], result: Any) -> Any:
+    """What the function returned, as the builder's values; as many as the operator has outputs."""
+    if result is None:
+        raise errors.UnsupportedOperatorError(f"Couldn't export operator {_op(node)}: the symbolic function {_name(function)} returned None, "
+                                              "which says that it cannot convert it")
+    several = list(result) if isinstance(result, (list, tuple)) else [result]
+    listed = len(node.outputs) == 1 and node.outputs[0].kind == "list"
+    if len(several) != len(node.outputs) and not listed:
+        raise errors.SymbolicFunctionError(
+            f"the symbolic function {_name(function)} returned {len(several)} values for {_op(node)}, which has {len(node.outputs)} outputs")
+    made = []
+    for item in several:
+        if item is not None and not jit.is_value(item):
+            raise errors.SymbolicFunctionError(f"the symbolic function {_name(function)} for {_op(node)} returned a {type(item).__name__}, "
+                                               "not a torch._C.Value, a list of them, or None")
+        made.append(None if item is None else g.result(item))
+    if listed:
+        return made
+    for value, captured in zip(made, node.outputs, strict=True):
+        _fixed(g.builder, node, value, captured)
+    return made[0] if len(made) == 1 else made
+
+
+def _fixed(g: Builder, node: Node, value: Any, captured: Captured) -> None:
+    """Where nothing is dynamic, a result of which the symbolic function says nothing has the shape that PyTorch computed."""
+    if isinstance(value, Value) and value.shape is None and not g.hints and captured.shape is not None and None not in captured.shape:
+        value.shape = captured.shape
+
+
+def _python_inputs(node: Node, args: dict[str, Any]) -> list[Any]:
+    """The arguments of an `autograd.Function` in the order of its forward."""
+    tensors, plain = iter(args["tensors"]), iter(args["scalars"])
+    return [next(tensors) if kind == "d" else next(plain) for kind in node.args["convention"]]
+
+
+def _python_op(low: Lowering, node: Node, args: dict[str, Any]) -> Any:
+    """An `autograd.Function` that brings its own symbolic function."""
+    function = node.args["function"]
+    symbolic = function.symbolic
+    g = GraphContext(low.g, namespace="", call=_caller(low, node))
+    given = [g.value(a) if isinstance(a, (Value, Dim)) else a for a in _python_inputs(node, args)]
+    return _results(g, node, symbolic, _call(g, node, symbolic, given, {}))
+
+
+def _caller(low: Lowering, outer: Node) -> Callable[..., Any]:
+    """Calls onnxport's own function for an ATen operator, whatever is registered for it."""
+
+    def call(name: str, positional: list[Any], keywords: dict[str, Any]) -> Any:
+        schema, bound = _bind(low.g, name, positional, keywords)
+        node = Node(schema.name, schema.overload, bound, [], scope=outer.scope, source=outer.source, schema=schema)
+        return low.builtin(node, bound)
+
+    return call
+
+
+def _bind(g: Builder, name: str, positional: list[Any], keywords: dict[str, Any]) -> tuple[Schema, dict[str, Any]]:
+    for found in torch_private.schemas_of(name):
+        schema = schemas.convert(found)
+        names = [p.name for p in schema.parameters]
+        if len(positional) > len(names) or not set(keywords) <= set(names[len(positional):]):
+            continue
+        given = {**dict(zip(names, positional)), **keywords}
+        if not all(p.name in given or p.has_default for p in schema.parameters):
+            continue
+        try:
+            return schema, {p.name: _as(g, p.type, given.get(p.name, p.default)) for p in schema.parameters}
+        except _WrongTypeError:
+            continue
+    named = f" and {', '.join(keywords)}" if keywords else ""
+    raise errors.SymbolicFunctionError(f"{name} has no overload that takes {len(positional)} arguments{named} of these kinds")
+
+
+class _WrongTypeError(Exception):
+    """An argument is of another type than an overload wants."""
+
+
+def _as(g: Builder, kind: str, arg: Any) -> Any:
+    """An argument as a parameter of this type takes it."""
+    if arg is None:
+        if kind.startswith("Optional"):
+            return None
+        raise _WrongTypeError
+    inner = kind.removeprefix("Optional[").removesuffix("]") if kind.startswith("Optional") else kind
+    if inner == "Tensor":
+        if isinstance(arg, (torch.Tensor, bool, int, float)):
+            return g.const(arg)
+        if not isinstance(arg, Value):
+            raise _WrongTypeError
+        return arg
+    if isinstance(arg, torch.Tensor):
+        arg = arg.tolist()
+    if inner.startswith("List"):
+        if isinstance(arg, Value):
+            if arg.content is None:
+                raise _WrongTypeError
+            return list(arg.content)
+        return [_as(g, "Tensor", a) for a in arg] if "Tensor" in inner and isinstance(arg, list) else arg if isinstance(arg, list) else [arg]
+    if isinstance(arg, Value) or (isinstance(arg, str) != (inner in ("str", "Device"))):
+        raise _WrongTypeError
+    if inner == "bool":
+        return bool(arg)
+    return SCALAR_TYPES[arg] if "ScalarType" in inner and isinstance(arg, int) else arg
+
+
+# ---------------------------------------------------------------------- nodes that stay
+
+
+def _keep_node(low: Lowering, node: Node, args: dict[str, Any]) -> Any:
+    """An operator as a node of its own domain: tensors are inputs, the rest are attributes."""
+    namespace, _, name = node.op.partition("::")
+    inputs: list[Value | None] = []
+    attrs: dict[str, Any] = {}
+    kinds = {p.name: p.type for p in node.schema.parameters} if node.schema is not None else {}
+    for key, arg in args.items():
+        arg = _spelled(arg)
+        if isinstance(arg, Value) or (isinstance(arg, list) and arg and all(isinstance(a, Value) for a in arg)):
+            inputs += [arg] if isinstance(arg, Value) else arg
+        elif arg is None and "Tensor" in kinds.get(key, ""):
+            inputs.append(None)
+        elif isinstance(arg, Dim):
+            inputs.append(low.g.scalar(arg))
+        elif isinstance(arg, list) and any(isinstance(a, Dim) for a in arg):
+            inputs.append(low.g.sizes(arg))
+        elif arg is not None and arg != []:
+            attrs[key] = arg
+    if node.overload:
+        attrs["overload_name"] = node.overload
+    return _kept(low, node, name, ATEN_DOMAIN if namespace == "aten" else namespace, inputs, attrs)
+
+
+def _keep_aten(low: Lowering, node: Node, args: dict[str, Any]) -> Any:
+    """An ATen operator as an ATen node: each argument is an input, strings are attributes."""
+    inputs: list[Value | None] = []
+    attrs: dict[str, Any] = {"operator": node.op.partition("::")[2], "overload_name": node.overload}
+    for key, arg in args.items():
+        if isinstance(arg, str):
+            attrs[key] = arg
+        else:
+            inputs.append(_input(low.g, _spelled(arg)))
+    return _kept(low, node, "ATen", ATEN_DOMAIN, inputs, attrs)
+
+
+def _input(g: Builder, arg: Any) -> Value | None:
+    if arg is None or isinstance(arg, Value):
+        return arg
+    if isinstance(arg, Dim):
+        return g.scalar(arg)
+    if isinstance(arg, (list, tuple)):
+        if any(isinstance(a, Value) for a in arg):
+            return g.op("SequenceConstruct", *arg)
+        return g.sizes(list(arg)) if all(isinstance(a, (int, Dim)) and not isinstance(a, bool) for a in arg) else g.const(list(arg))
+    return g.const(arg, DataType.DOUBLE if isinstance(arg, float) else None)
+
+
+def _kept(low: Lowering, node: Node, op_type: str, domain: str, inputs: list[Value | None], attrs: dict[str, Any]) -> Any:
+    made = low.g.several(op_type, *inputs, outputs=len(node.outputs), domain=domain, **attrs)
+    for value, captured in zip(made, node.outputs, strict=True):
+        _fixed(low.g, node, value, captured)
+    return made[0] if len(made) == 1 else made
