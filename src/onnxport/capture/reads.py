@@ -22,7 +22,7 @@ import torch
 
 from onnxport import errors
 from onnxport.aten.source import LIBRARY
-from onnxport.capture import torch_private
+from onnxport.capture import protocols, torch_private
 
 
 class Recorder(threading.local):
@@ -111,35 +111,27 @@ def _reading(name: str, kind: str) -> Callable[..., Any]:
     return read
 
 
-def _is_size(raw: Any) -> bool:
-    """Whether a traced value is a size of a tensor or arithmetic on such."""
-    for _ in range(20):
-        node = raw.node()
-        if node.kind() == "prim::NumToTensor":
-            return True
-        if not node.kind().startswith("aten::") or node.inputsSize() == 0:
-            return False
-        raw = node.inputsAt(0)
-    return False
-
-
 def _out_of_place(name: str, plain: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     """`n += 2` on a size makes a new number, as it does in eager Python; a traced size is a tensor and would change its aliases."""
     original = getattr(torch.Tensor, name)
 
     def update(self: torch.Tensor, other: Any) -> Any:
-        if _recorder.reads is not None and torch_private.is_tracing() and self.dim() == 0 and _is_size(torch_private.get_value_trace(self)):
+        if _recorder.reads is not None and torch_private.is_tracing() and protocols.is_size(self):
             return plain(self, other)
         return original(self, other)
 
     return update
 
 
+def _capturing() -> bool:
+    return _recorder.reads is not None and torch_private.is_tracing()
+
+
 def _tensor_of(original: Callable[..., Any]) -> Callable[..., Any]:
     """`torch.tensor([n, 2])` of traced sizes stays traced (PyTorch makes a constant of it); a literal is remembered as it was made."""
 
     def make(data: Any, *args: Any, **kwargs: Any) -> Any:
-        if _recorder.reads is None or not torch_private.is_tracing():
+        if not _capturing():
             return original(data, *args, **kwargs)
         if args or not _holds_tensor(data):
             return _literal(original, data, args, kwargs)
@@ -150,12 +142,39 @@ def _tensor_of(original: Callable[..., Any]) -> Callable[..., Any]:
     return make
 
 
+def _as_tensor_of(original: Callable[..., Any]) -> Callable[..., Any]:
+    """`torch.as_tensor(x.shape)`: PyTorch cannot read a list of traced sizes."""
+
+    def make(data: Any, *args: Any, **kwargs: Any) -> Any:
+        if not _capturing() or isinstance(data, torch.Tensor) or not _holds_tensor(data):
+            return original(data, *args, **kwargs)
+        made = _stacked(data)
+        dtype = args[0] if args else kwargs.get("dtype")
+        return made if dtype is None else made.to(dtype)
+
+    return make
+
+
+def _new_tensor() -> Callable[..., Any]:
+    """`x.new_tensor(x.shape)`, likewise."""
+    original = torch.Tensor.new_tensor
+
+    def make(self: torch.Tensor, data: Any, *args: Any, **kwargs: Any) -> Any:
+        if not _capturing() or not _holds_tensor(data):
+            return original(self, data, *args, **kwargs)
+        return _stacked(data).to(kwargs.get("dtype") or self.dtype)
+
+    return make
+
+
 @functools.lru_cache(maxsize=1)
-def _traced_tensor() -> Callable[..., Any]:
+def _makers() -> list[tuple[Any, str, Callable[..., Any]]]:
     """Made once for the process: torch's compiler of scripts knows functions by their address."""
-    made = _tensor_of(torch.tensor)
-    torch_private.known_to_scripts(made, "aten::tensor")
-    return made
+    made = [(torch, "tensor", _tensor_of(torch.tensor)), (torch, "as_tensor", _as_tensor_of(torch.as_tensor)),
+            (torch.nn.functional, "scaled_dot_product_attention", protocols.attention(_capturing))]
+    for _, name, function in made:
+        torch_private.known_to_scripts(function, f"aten::{name}")
+    return [*made, (torch.Tensor, "new_tensor", _new_tensor())]
 
 
 def _literal(original: Callable[..., Any], data: Any, args: Any, kwargs: Any) -> Any:
@@ -304,8 +323,8 @@ _READS = {
 }
 
 
-def _install() -> dict[str, Any]:
-    before = {name: vars(torch.Tensor).get(name) for name in (*_READS, *_IN_PLACE, *_RESIZES, "__getitem__", "__setitem__", "data")}
+def _install() -> dict[Any, Any]:
+    before: dict[Any, Any] = {name: vars(torch.Tensor).get(name) for name in (*_READS, *_IN_PLACE, *_RESIZES, "__getitem__", "__setitem__", "data")}
     for name, kind in _READS.items():
         setattr(torch.Tensor, name, _reading(name, kind))
     for name, plain in _IN_PLACE.items():
@@ -315,18 +334,19 @@ def _install() -> dict[str, Any]:
     setitem, getitem = _setitem(), _getitem()
     torch.Tensor.__setitem__, torch.Tensor.__getitem__ = setitem, getitem  # type: ignore[method-assign]
     torch.Tensor.data = _data()  # type: ignore[assignment]
-    before["tensor"] = torch.tensor
-    torch.tensor = _traced_tensor()
+    for owner, name, function in [*protocols.patches(_capturing, _note), *_makers()]:
+        before[owner, name] = vars(owner).get(name)
+        setattr(owner, name, function)
     return before
 
 
-def _uninstall(before: dict[str, Any]) -> None:
-    torch.tensor = before.pop("tensor")
-    for name, method in before.items():
+def _uninstall(before: dict[Any, Any]) -> None:
+    for key, method in before.items():
+        owner, name = key if isinstance(key, tuple) else (torch.Tensor, key)
         if method is None:
-            delattr(torch.Tensor, name)
+            delattr(owner, name)
         else:
-            setattr(torch.Tensor, name, method)
+            setattr(owner, name, method)
 
 
 _hooks = torch_private._Shared(_install, _uninstall)

@@ -39,7 +39,6 @@ __all__ = [
     "get_value_trace",
     "guards_of",
     "inline",
-    "is_size",
     "is_tracing",
     "known_to_scripts",
     "last_unique",

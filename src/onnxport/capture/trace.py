@@ -56,10 +56,11 @@ def _trace(model: Any, tensors: list[torch.Tensor], input_names: list[str], call
     dynamic: whether any size may change (if not, what the tracer loses of sizes does no harm).
     """
     state = state_of(model)
-    with torch.no_grad():
+    with torch.no_grad(), torch_private.untraced():
         copies = [t.detach().clone(memory_format=torch.preserve_format) for t in tensors]
     run = _Run(call, len(copies), state)
     with contextlib.ExitStack() as stack:
+        stack.enter_context(torch_private.untraced())  # an export inside of an export
         stack.enter_context(torch_private.slow_attention())
         stack.enter_context(torch_private.exporting())
         stack.enter_context(torch_private.lengths_as_sizes())

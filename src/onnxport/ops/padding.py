@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from onnxport import errors
 from onnxport.ops.registry import aten
-from onnxport.ops.support import Number, rank_of, tensor
+from onnxport.ops.support import Number, rank_of, shape_of, tensor
 from onnxport.target import dims
 from onnxport.target.builder import Builder
 from onnxport.target.dims import Size
@@ -65,7 +65,8 @@ def _pad_circular(g: Builder, self: Value, pad: Sequence[Size]) -> Value:
         before, after = grow[2 * i], grow[2 * i + 1]
         parts = []
         if before != 0:
-            parts.append(_slice(g, x, axis, -before, _END))
+            start = -before if isinstance(before, int) else shape_of(x)[axis] - before  # a size may be 0, and -0 is the start
+            parts.append(_slice(g, x, axis, start, _END))
         parts.append(x)
         if after != 0:
             parts.append(_slice(g, x, axis, 0, after))

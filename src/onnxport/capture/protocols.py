@@ -1,0 +1,140 @@
+"""What Python's integers can do and traced sizes cannot: be keys, be rounded, be divided with a rest, be checked, be lists of numbers.
+
+A traced size is a tensor of rank 0. `{4: a, 5: b}[x.shape[0]]` would look for its address, `round(n * 1.5)` and `torch._check(n > 1)`
+would be refused, and a stride would be a number of the example.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from onnxport.aten.source import LIBRARY
+from onnxport.capture import torch_private
+
+# (kind, what was read, what Python saw)
+Note = Callable[[str, torch.Tensor, Any], None]
+Patch = tuple[Any, str, Any]
+_CHECK = "_check_with"  # what torch._check and its like call
+
+
+def is_size(tensor: torch.Tensor) -> bool:
+    """Whether a tensor of rank 0 is, in this thread's trace, a size or arithmetic on sizes."""
+    if tensor.dim() != 0 or tensor.requires_grad or not torch_private.is_tracing():
+        return False
+    raw = torch_private.get_value_trace(tensor)
+    for _ in range(20):
+        node = raw.node()
+        if node.kind() == "prim::NumToTensor":
+            return True
+        if not node.kind().startswith("aten::") or node.inputsSize() == 0:
+            return False
+        raw = node.inputsAt(0)
+    return False
+
+
+def patches(active: Callable[[], bool], note: Note) -> list[Patch]:
+    """(owner, attribute, function) of each; `active` says whether this thread captures."""
+
+    def sized(self: torch.Tensor) -> bool:
+        return active() and is_size(self)
+
+    return [
+        (torch.Tensor, "__hash__", _hash(sized, note)),
+        (torch.Tensor, "__round__", _round(sized, note)),
+        (torch.Tensor, "__divmod__", _divmod(sized, reverse=False)),
+        (torch.Tensor, "__rdivmod__", _divmod(sized, reverse=True)),
+        (torch.Tensor, "stride", _stride(active, note)),
+        (torch, _CHECK, _check_with(sized)),
+    ]
+
+
+def _seen(tensor: torch.Tensor) -> Any:
+    with torch_private.untraced():
+        return tensor.item()
+
+
+def _hash(sized: Callable[[torch.Tensor], bool], note: Note) -> Callable[..., int]:
+    """A key is looked for by its number: the file holds where it stays this one."""
+    def key(self: torch.Tensor) -> int:
+        if not sized(self):
+            return id(self)
+        seen = _seen(self)
+        note("bool", torch.eq(self, seen), True)
+        return hash(seen)
+
+    return key
+
+
+def _round(sized: Callable[[torch.Tensor], bool], note: Note) -> Callable[..., Any]:
+    def rounded(self: torch.Tensor, digits: int | None = None) -> Any:
+        if not sized(self):
+            raise TypeError("type Tensor doesn't define __round__ method")
+        seen = _seen(self)
+        if isinstance(seen, int) and (digits is None or digits >= 0):
+            return self
+        note("number", self, seen)
+        return builtins.round(seen, digits) if digits is not None else builtins.round(seen)
+
+    return rounded
+
+
+def _divmod(sized: Callable[[torch.Tensor], bool], reverse: bool) -> Callable[..., Any]:
+    def both(self: torch.Tensor, other: Any) -> Any:
+        if not sized(self):
+            return NotImplemented
+        a, b = (other, self) if reverse else (self, other)
+        return a // b, a % b
+
+    return both
+
+
+def _stride(active: Callable[[], bool], note: Note) -> Callable[..., Any]:
+    """The strides of a contiguous tensor are products of its sizes, and so traced; others are numbers of the example."""
+    original = torch.Tensor.stride
+
+    def stride(self: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        seen = original(self, *args, **kwargs)
+        if not active() or self.requires_grad or sys._getframe(1).f_code.co_filename.startswith(LIBRARY):
+            return seen
+        with torch_private.untraced():
+            contiguous = self.is_contiguous()
+        if contiguous:
+            sizes = self.shape
+            steps = tuple(math.prod(sizes[axis + 1:]) for axis in range(len(sizes)))
+            if not args and not kwargs:
+                return steps
+            axis = args[0] if args else kwargs["dim"]
+            return steps[axis]
+        if seen != 1:
+            note("number", math.prod(self.shape) + torch.zeros((), dtype=torch.int64), seen)
+        return seen
+
+    return stride
+
+
+def _check_with(sized: Callable[[torch.Tensor], bool]) -> Callable[..., None]:
+    """`torch._check(x.shape[0] > 1)`: what it asks for is a guard."""
+    original: Callable[..., None] = getattr(torch, _CHECK)
+
+    def check(error_type: Any, cond: Any, message: Any) -> None:
+        original(error_type, bool(cond) if isinstance(cond, torch.Tensor) and sized(cond) else cond, message)
+
+    return check
+
+
+def attention(active: Callable[[], bool]) -> Callable[..., torch.Tensor]:
+    """`scaled_dot_product_attention(..., is_causal=n > 1)`: PyTorch takes a bool only."""
+    original = torch.nn.functional.scaled_dot_product_attention
+
+    def attend(*args: Any, **kwargs: Any) -> torch.Tensor:
+        if active() and isinstance(kwargs.get("is_causal"), torch.Tensor) and is_size(kwargs["is_causal"]):
+            kwargs["is_causal"] = bool(kwargs["is_causal"])
+        return original(*args, **kwargs)
+
+    return attend
