@@ -60,7 +60,7 @@ def _results(results: list[Any]) -> Any:
 
 def _branches(low: Lowering, node: Node, condition: Value) -> list[Any]:
     g = low.g
-    blocks = Subgraph(g.block), Subgraph(g.block)
+    blocks, mark = (Subgraph(g.block), Subgraph(g.block)), Listed(()).serial
     results: list[list[Any]] = []
     states: list[dict[Listed, Any]] = []
     for block, body in zip(blocks, node.blocks, strict=True):
@@ -71,7 +71,7 @@ def _branches(low: Lowering, node: Node, condition: Value) -> list[Any]:
         finally:
             states.append(low.journal.take_back())
     g.scope, g.source = node.scope, node.source
-    joiner = Joiner(g, condition, blocks)
+    joiner = Joiner(g, condition, blocks, mark)
     finishes = [joiner.join(a, b, output.kind) for a, b, output in zip(*results, node.outputs, strict=True)]
     lists = {held: joiner.states(states[0].get(held, held.state), states[1].get(held, held.state)) for held in {**states[0], **states[1]}}
     made = _emit(low, condition, joiner)

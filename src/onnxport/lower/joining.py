@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from onnxport import errors
-from onnxport.lower.python import UNINITIALIZED, Listed, Maybe, Stacked, Unclear, stacked
+from onnxport.lower.python import UNINITIALIZED, Listed, Maybe, Stacked, Unclear, stacked, state_of
 from onnxport.target import dims
 from onnxport.target.builder import Builder
 from onnxport.target.dims import Dim, Size
@@ -63,8 +63,8 @@ def placeholder(g: Builder, dtype: DataType, shape: Sequence[Size | None]) -> Va
 class Joiner:
     """Pairs of values, one of each branch, that become results of an If."""
 
-    def __init__(self, g: Builder, condition: Value, blocks: tuple[Block, Block]):
-        self.g, self.condition, self.blocks = g, condition, blocks
+    def __init__(self, g: Builder, condition: Value, blocks: tuple[Block, Block], mark: int = 0):
+        self.g, self.condition, self.blocks, self.mark = g, condition, blocks, mark
         self.outputs: tuple[list[Value], list[Value]] = ([], [])
 
     def join(self, a: Any, b: Any, kind: str = "") -> Finish:
@@ -78,8 +78,7 @@ class Joiner:
         if a is None or b is None or isinstance(a, Maybe) or isinstance(b, Maybe):
             return self._maybe(a, b, kind)
         if isinstance(a, (Listed, list)) and isinstance(b, (Listed, list)):
-            state = self.states(_state(a), _state(b))
-            return lambda results: Listed(state(results))
+            return self._lists(a, b)
         if isinstance(a, tuple) and isinstance(b, tuple) and len(a) == len(b):
             parts = [self.join(x, y) for x, y in zip(a, b, strict=True)]
             return lambda results: tuple(part(results) for part in parts)
@@ -89,6 +88,16 @@ class Joiner:
         if kind_of(a) == "plain" or kind_of(b) == "plain":
             return lambda results: Unclear(f"which of {_shown(a)} and {_shown(b)} it is, only the running model knows")
         return self._values(a, b, kind)
+
+    def _lists(self, a: Any, b: Any) -> Finish:
+        state = self.states(state_of(a), state_of(b))
+
+        def finish(results: Sequence[Value]) -> Listed:
+            made = Listed(state(results))
+            made.shared = any(isinstance(x, Listed) and x.serial <= self.mark for x in (a, b))
+            return made
+
+        return finish
 
     def states(self, a: Any, b: Any) -> Finish:
         """The same for what two lists hold."""
@@ -161,10 +170,6 @@ def same(a: Any, b: Any) -> bool:
     if isinstance(a, (int, Dim)) and isinstance(b, (int, Dim)):
         return dims.equal(a, b)
     return type(a) is type(b) and bool(a == b)
-
-
-def _state(x: Any) -> Any:
-    return x.state if isinstance(x, Listed) else tuple(x)
 
 
 def _shown(x: Any) -> str:

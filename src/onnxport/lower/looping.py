@@ -14,7 +14,7 @@ from onnxport import errors
 from onnxport.aten.graph import Node, walk
 from onnxport.aten.graph import Value as Captured
 from onnxport.lower import joining
-from onnxport.lower.python import UNINITIALIZED, Collected, Listed, Maybe, Stacked, Unclear, stacked
+from onnxport.lower.python import UNINITIALIZED, Collected, Listed, Maybe, Stacked, Unclear, stacked, state_of
 from onnxport.target import dims
 from onnxport.target.dims import Dim, Size
 from onnxport.target.sizes import reshape
@@ -110,20 +110,33 @@ class _Looping:
         self.body = node.blocks[0]
         self.forms: list[Form] = low.forms.setdefault(node, [])
         self.lists: dict[Listed, Form] = {}
+        self.whole: set[int] = low.whole.setdefault(node, set())  # carried lists whose length changes
         self.inits: list[Value] = []  # before the first turn
         self.inner: list[Value] = []  # what the body sees
         self.places: dict[int, int] = {}
 
     def run(self) -> list[Any]:
         """Passes over the body until one changes nothing; that one is the loop."""
-        self.leaves = [leaf for item in self.start for leaf in leaves(item)]
-        if len(self.forms) != len(self.leaves):
-            self.forms[:] = [Form() for _ in self.leaves]
         for _ in range(_PASSES):
+            self.leaves = self.taken_apart(self.start)
+            if len(self.forms) != len(self.leaves):
+                self.forms[:] = [Form() for _ in self.leaves]
             done = self.attempt()
             if done is not None:
                 return done
         raise errors.UnsupportedError("no types were found that hold for every turn of this loop")
+
+    def taken_apart(self, items: list[Any]) -> list[Any]:
+        """What the carried values are made of; a list that changes its length is one tensor."""
+        return [leaf for index, item in enumerate(items) for leaf in ([item] if index in self.whole else leaves(item))]
+
+    def lengthened(self, results: list[Any]) -> bool:
+        """Whether a list was found that is as long as the number of turns says."""
+        found = {index for index, (before, after) in enumerate(zip(self.start, results, strict=True))
+                 if index not in self.whole and isinstance(before, (Listed, list)) and isinstance(after, (Listed, list))
+                 and len(leaves(before)) != len(leaves(after))}
+        self.whole |= found
+        return bool(found)
 
     def attempt(self) -> list[Any] | None:
         """One pass: None if what is carried had to be widened."""
@@ -137,8 +150,8 @@ class _Looping:
                 self.block, self.inits, self.inner = block, [], []
                 low.env[self.body.inputs[0]] = low.counter(turn)
                 given = iter([self.enter(form, leaf) for form, leaf in zip(self.forms, self.leaves, strict=True)])
-                for value, item in zip(self.body.inputs[1:], self.start, strict=True):
-                    low.env[value] = rebuilt(item, given)
+                for index, (value, item) in enumerate(zip(self.body.inputs[1:], self.start, strict=True)):
+                    low.env[value] = next(given) if index in self.whole else rebuilt(item, given)
                 entered = {held: self.enter_list(held, form) for held, form in self.lists.items()}
                 self.places = self.placed()
                 low.block(self.body)
@@ -150,7 +163,9 @@ class _Looping:
                 return None
             raise
         states = low.journal.take_back()
-        after = [leaf for item in results for leaf in leaves(item)]
+        if self.lengthened(results):
+            return None
+        after = self.taken_apart(results)
         if len(after) != len(self.leaves):
             raise errors.UnsupportedError("a list or tuple that a loop carries changes its length")
         changed = [self.widen(form, leaf, made) for form, leaf, made in zip(self.forms, self.leaves, after, strict=True)]
@@ -165,6 +180,10 @@ class _Looping:
         """What the body sees of a value."""
         if form.way == "same":
             return leaf
+        if form.way == "stacked":
+            with self.g.reopened(self.block.parent):  # type: ignore[arg-type]
+                first = self.first(leaf, form)
+            return Listed(Stacked(self.variable(first.value, form, "tensor"), first.kind))
         if form.way == "maybe":
             present = leaf.present if isinstance(leaf, Maybe) else leaf is not None
             inner = leaf.value if isinstance(leaf, Maybe) else UNINITIALIZED if leaf is None else leaf
@@ -201,13 +220,13 @@ class _Looping:
         self.low.journal.change(held, Stacked(value, start.kind))
         return place
 
-    def first(self, held: Listed, form: Form) -> Stacked:
+    def first(self, held: Any, form: Form) -> Stacked:
         """A list before the loop as one tensor."""
-        if not held.state and form.gap is not None:
+        if not state_of(held) and form.gap is not None:
             dtype, sizes = form.gap
             like = Value(dtype, (0, *[1 if s is None else s for s in sizes]))
             return stacked(self.g, (), like=Stacked(like, form.kind or "tensor"))
-        return stacked(self.g, held.state)
+        return stacked(self.g, state_of(held))
 
     # --- widening -----------------------------------------------------------------------------------------------------------
 
@@ -215,6 +234,9 @@ class _Looping:
         """Whether the body showed that a form was too narrow; it is wider then."""
         if form.way == "same":
             return self.leave_same(form, before, after)
+        if form.way == "stacked":
+            with self.g.reopened(self.block):
+                return self.fit(form, stacked(self.g, state_of(after)).value)
         if form.way == "maybe":
             after = after.value if isinstance(after, Maybe) else after
             return after is not None and after is not UNINITIALIZED and self.fit(form, after)
@@ -230,6 +252,8 @@ class _Looping:
     def leave_same(self, form: Form, before: Any, after: Any) -> bool:
         if before is after or after is UNINITIALIZED:
             return False
+        if isinstance(before, (Listed, list)) and isinstance(after, (Listed, list)):
+            return self.stack(form, state_of(after))
         if not isinstance(before, Value) and joining.kind_of(before) == joining.kind_of(after) != "tensor" and joining.same(before, after):
             return False
         if before is None or isinstance(before, Maybe) or after is None or isinstance(after, Maybe):
@@ -242,6 +266,19 @@ class _Looping:
             raise errors.UnsupportedError("a loop changes a value that is neither a tensor nor a number")
         form.kind = joining.kind_of(before) if joining.kind_of(before) != "plain" else joining.kind_of(sample)
         self.gap(form, sample)
+        return True
+
+    def stack(self, form: Form, state: Any) -> bool:
+        """A carried list becomes one tensor."""
+        form.way, form.wide = "stacked", {0}
+        if isinstance(state, Stacked):
+            form.kind = state.kind
+            self.gap(form, state.value)
+            assert form.gap is not None
+            form.gap = form.gap[0], form.gap[1][1:]
+        else:
+            form.kind = "tensor" if joining.kind_of(state[-1]) == "plain" else joining.kind_of(state[-1])
+            self.gap(form, state[-1])
         return True
 
     def gap(self, form: Form, sample: Any) -> None:
@@ -283,7 +320,7 @@ class _Looping:
             if form.way == "maybe":
                 found[id(form)] = position + 1
                 position += 2
-            elif form.way == "carried":
+            elif form.way in ("carried", "stacked"):
                 found[id(form)] = position
                 position += 1
         return found
@@ -358,7 +395,7 @@ class _Looping:
         results: list[Value] = [outcome] if count == 1 else list(outcome)
         self.finish_lists(results, collected)
         given = iter([self.finish(form, leaf, results) for form, leaf in zip(self.forms, self.leaves, strict=True)])
-        return [rebuilt(item, given) for item in self.start]
+        return [next(given) if index in self.whole else rebuilt(item, given) for index, item in enumerate(self.start)]
 
     def leave(self, form: Form, made: Any, place: int) -> list[Value]:
         g = self.g
@@ -370,6 +407,8 @@ class _Looping:
             inner = self.inner[place + 1]
             return [joining.as_value(g, present, DataType.BOOL), inner if value is UNINITIALIZED else joining.as_value(g, value, inner.dtype)]
         inner = self.inner[place]
+        if form.way == "stacked":
+            return [stacked(g, state_of(made)).value]
         return [inner if made is UNINITIALIZED else joining.as_value(g, made, inner.dtype)]
 
     def regular(self, items: list[Value]) -> None:
@@ -383,6 +422,8 @@ class _Looping:
         if form.way == "same":
             return leaf
         place = self.places[id(form)]
+        if form.way == "stacked":
+            return Listed(Stacked(results[place], form.kind or "tensor"))
         value = joining.from_value(self.g, results[place], form.kind)
         return Maybe(results[place - 1], value) if form.way == "maybe" else value
 
@@ -423,7 +464,9 @@ def _type(x: Any) -> tuple[DataType | None, tuple[Size, ...] | None]:
 
 
 def leaves(item: Any) -> list[Any]:
-    """What a carried value is made of. A list is an object: what it holds is followed by itself."""
+    """What a carried value is made of."""
+    if isinstance(item, Listed) and isinstance(item.state, tuple):
+        return [leaf for member in item.state for leaf in leaves(member)]
     if isinstance(item, (tuple, list)):
         return [leaf for member in item for leaf in leaves(member)]
     if isinstance(item, dict):
@@ -433,6 +476,8 @@ def leaves(item: Any) -> list[Any]:
 
 def rebuilt(item: Any, given: Any) -> Any:
     """The same structure with other leaves."""
+    if isinstance(item, Listed) and isinstance(item.state, tuple):
+        return Listed(tuple([rebuilt(member, given) for member in item.state]))
     if isinstance(item, tuple):
         return tuple([rebuilt(member, given) for member in item])
     if isinstance(item, list):

@@ -54,6 +54,7 @@ class Lowering:
         self.held: list[Guard] = []  # what was decided over sizes on the way
         self.journal = Journal()  # what lists of a script hold
         self.forms: dict[Node, list[Form]] = {}  # what loops carry
+        self.whole: dict[Node, set[int]] = {}  # carried lists that change their length
         self.depth = 0  # blocks around the node that is being lowered
         self.env: dict[Captured, Any] = {}
         self.structural = structural.HANDLERS

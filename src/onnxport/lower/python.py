@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,6 +43,11 @@ class Unclear:
         raise errors.UnsupportedError(f"a value is used that ONNX cannot hold: {self.reason}")
 
 
+def state_of(x: Any) -> Any:
+    """What a list holds, whether the script may change it or not."""
+    return x.state if isinstance(x, Listed) else tuple(x)
+
+
 @dataclass(frozen=True)
 class Stacked:
     """What a list holds whose length the running model decides: tensors of one shape (or numbers) as one tensor, along dim 0.
@@ -63,10 +69,13 @@ class Collected:
 class Listed:
     """A list as an object: its state is a tuple of what it holds, `Stacked` or `Collected`."""
 
-    __slots__ = ("state",)
+    __slots__ = ("serial", "shared", "state")
+    _serials = itertools.count()
 
     def __init__(self, state: Any):
         self.state = state
+        self.serial = next(Listed._serials)
+        self.shared = False  # it may be one of several variables; nobody knows which of them a change changes
 
     @property
     def items(self) -> tuple[Any, ...]:
@@ -80,23 +89,25 @@ class Journal:
     """What lists held before a block changed them."""
 
     def __init__(self) -> None:
-        self._stack: list[dict[Listed, Any]] = []
+        self._stack: list[tuple[int, dict[Listed, Any]]] = []
 
     def change(self, held: Listed, state: Any) -> None:
         """Gives a list another state."""
-        for entry in reversed(self._stack):
-            if held in entry:
+        if held.shared:
+            raise errors.UnsupportedError("a list is changed that is one of two variables, and only the running model knows which; copy it first")
+        for mark, entry in reversed(self._stack):
+            if held in entry or held.serial > mark:
                 break
             entry[held] = held.state
         held.state = state
 
     def begin(self) -> None:
         """From here on changes can be taken back."""
-        self._stack.append({})
+        self._stack.append((Listed(()).serial, {}))
 
     def take_back(self) -> dict[Listed, Any]:
         """Ends what `begin` began: lists are as before; what they were changed to."""
-        before = self._stack.pop()
+        _, before = self._stack.pop()
         after = {held: held.state for held in before}
         for held, state in before.items():
             held.state = state

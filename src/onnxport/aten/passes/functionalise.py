@@ -139,7 +139,9 @@ class _Functionaliser:
         source = node.args[name]
         node.args = {key: replaced(arg, memory.newest if key == name else memory.any_version) for key, arg in node.args.items()}
         self.make.nodes.append(node)
-        if isinstance(source, Value) and views.shares(node, source):
+        if isinstance(source, Value) and views.depends(node):
+            memory.may_be(node.outputs[0], [source])
+        elif isinstance(source, Value) and views.shares(node, source):
             memory.look(source, node, node.outputs, views.key(node))
 
     def unpack(self, node: Node) -> None:
@@ -369,8 +371,7 @@ class Blocks:
             outer.node(inner)
         self.places.append([memory.places.get(v) if isinstance(v, Value) else None for v in block.outputs[self.first:]])
         for index, output in enumerate(block.outputs[self.first:]):
-            self.candidates[index] += [v for v in values_in(output) if (v in memory.places and memory.places[v].storage.block is not block)
-                                       or (v in memory.places and memory.places[v].storage in self.storages)]
+            self.candidates[index] += [v for v in values_in(output) if self.is_outer(v, block)]
         block.outputs = [memory.current(output) for output in block.outputs]
         block.outputs += [memory.read(storage.root) for storage in self.storages]
         if self.first and memory.listed is not None:
@@ -380,6 +381,14 @@ class Blocks:
         for forget in reversed(memory.undo):
             forget()
         outer.make.nodes, memory.block, memory.defined, memory.undo = kept
+
+    def is_outer(self, value: Value, block: Block) -> bool:
+        """Whether a tensor that a block gives may be one from outside."""
+        memory = self.memory
+        place = memory.places.get(value)
+        if place is None:
+            return memory.defined is None or value not in memory.defined
+        return place.storage.block is not block or place.storage in self.storages
 
     def results(self) -> None:
         """What the node's results are: names of places, tensors that may lie in several, new content of what was written."""

@@ -265,6 +265,11 @@ def shares(node: Node, source: Value) -> bool:
     return _TABLE[node.op][0](node, source)
 
 
+def depends(node: Node) -> bool:
+    """Whether it depends on dtype or layout, which nobody knows here, if the node gives a view."""
+    return any(output.unknown for output in node.outputs) and _TABLE[node.op][0] in (_same_layout, _viewable)
+
+
 def put_back(make: Maker, node: Node, parent: Value, child: Value) -> Value:
     """`parent` with the part that the view `node` looks at replaced by `child`."""
     if node.op == "aten::view" and node.overload == "dtype":
