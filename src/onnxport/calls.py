@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 
 from onnxport import errors, structure
@@ -45,6 +47,9 @@ def bind(model: Any, args: Any, kwargs: dict[str, Any] | None) -> Call:
     """`args`: a tuple, a tensor, or a tuple that ends in a dict of named arguments ({} to pass a dict)."""
     if not callable(model):
         raise errors.ArgumentError(f"model must be a torch.nn.Module or a function, not {type(model).__name__}")
+    if kwargs is not None and not (isinstance(kwargs, Mapping) and all(isinstance(name, str) for name in kwargs)):
+        raise errors.ArgumentError(f"kwargs must be a dict of argument name to value, not {kwargs!r}")
+    _check_weights(model)
     positional, named = _split(args)
     for name, value in (kwargs or {}).items():
         if name in named:
@@ -54,10 +59,32 @@ def bind(model: Any, args: Any, kwargs: dict[str, Any] | None) -> Call:
     named = _completed(function, positional, named)
     leaves, spec = structure.flatten_call(function, positional, named)
     for leaf in leaves:
-        if leaf.value.layout != torch.strided:
-            raise errors.ArgumentError(f"the input {leaf.path} is a {leaf.value.layout} tensor; ONNX inputs are dense")
+        _check_input(leaf)
+    for leaf in spec.constants:
+        if isinstance(leaf.value, np.ndarray) and leaf.value.ndim:
+            raise errors.ArgumentError(
+                f"the argument {leaf.path} is a numpy array, which would be a constant of the file: pass torch.from_numpy(...) to make it an input")
     return Call(model, positional, named, [leaf.value for leaf in leaves], _distinct([leaf.path for leaf in leaves]),
                 [leaf.path for leaf in spec.constants], spec)
+
+
+def _check_input(leaf: structure.Leaf) -> None:
+    tensor = leaf.value
+    if tensor.layout != torch.strided or tensor.is_nested:
+        raise errors.ArgumentError(f"the input {leaf.path} is a {'nested' if tensor.is_nested else tensor.layout} tensor; ONNX inputs are dense")
+    if tensor.device.type == "meta":
+        raise errors.ArgumentError(f"the input {leaf.path} is on the meta device and has no numbers; pass a real one, with which the model can run")
+
+
+def _check_weights(model: Any) -> None:
+    """A model has to be able to run."""
+    if not isinstance(model, torch.nn.Module):
+        return
+    for name, tensor in (*model.named_parameters(), *model.named_buffers()):
+        if torch.nn.parameter.is_lazy(tensor):
+            raise errors.ArgumentError(f"the parameter {name!r} has no shape yet (a lazy module): run the model once before exporting it")
+        if tensor.device.type == "meta":
+            raise errors.ArgumentError(f"the model's {name!r} is on the meta device and has no numbers: load its weights first")
 
 
 def _split(args: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:

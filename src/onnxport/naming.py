@@ -118,6 +118,8 @@ def _ranked(name: str, axes: Mapping[int, str], value: object) -> dict[int, str]
     for axis, label in axes.items():
         if not -rank <= axis < rank:
             raise errors.ArgumentError(f"dynamic_axes[{name!r}]: axis {axis} is out of range for a tensor of rank {rank}")
+        if axis % rank in result:
+            raise errors.ArgumentError(f"dynamic_axes[{name!r}]: axis {axis} is the same as another one that is named (the rank is {rank})")
         result[axis % rank] = label
     return result
 

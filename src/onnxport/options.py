@@ -70,21 +70,23 @@ def normalise(*, export_params: Any = True, verbose: Any = False, training: Any 
               custom_opsets: Any = None, mutations: str = "warn", strict: bool = False) -> Options:
     """Checks every argument; a wrong one is an `ArgumentError` (a `ValueError`) that names it."""
     opset = _opset(opset_version)
+    flags = {name: _flag(name, value) for name, value in (
+        ("export_params", export_params), ("verbose", verbose), ("do_constant_folding", do_constant_folding), ("strict", strict))}
     export_type = _member(OperatorExportTypes, operator_export_type, "operator_export_type")
     inputs, outputs = _names("input_names", input_names), _names("output_names", output_names)
     axes, automatic = _axes(dynamic_axes)
     if mutations not in MUTATIONS:
         raise errors.ArgumentError(f"mutations={mutations!r}: it must be one of {', '.join(MUTATIONS)}")
-    as_inputs = keep_initializers_as_inputs
+    as_inputs = None if keep_initializers_as_inputs is None else _flag("keep_initializers_as_inputs", keep_initializers_as_inputs)
     if opset < 9:
         as_inputs = True
     elif as_inputs is None:
         as_inputs = export_type != OperatorExportTypes.ONNX
     return Options(
-        opset=opset, ir_version=ir_version(opset), export_params=bool(export_params), verbose=bool(verbose),
+        opset=opset, ir_version=ir_version(opset), export_params=flags["export_params"], verbose=flags["verbose"],
         training=_member(TrainingMode, training, "training"), input_names=inputs, output_names=outputs, operator_export_type=export_type,
-        constant_folding=bool(do_constant_folding), dynamic_axes=axes, automatic=automatic, initializers_as_inputs=bool(as_inputs),
-        custom_opsets=_opsets(custom_opsets), mutations=mutations, strict=strict)
+        constant_folding=flags["do_constant_folding"], dynamic_axes=axes, automatic=automatic, initializers_as_inputs=bool(as_inputs),
+        custom_opsets=_opsets(custom_opsets), mutations=mutations, strict=flags["strict"])
 
 
 def ir_version(opset: int) -> int:
@@ -114,6 +116,13 @@ def _member(kind: Any, value: Any, argument: str) -> Any:
         return kind(value)
     except ValueError:
         raise errors.ArgumentError(f"{argument}={value!r}: it must be one of {', '.join(kind.__members__)}") from None
+
+
+def _flag(argument: str, value: Any) -> bool:
+    """A bool, or the 0 or 1 that stands for one."""
+    if type(value).__name__ not in ("bool", "bool_", "int") or value not in (0, 1):
+        raise errors.ArgumentError(f"{argument}={value!r}: it must be True or False")
+    return bool(value)
 
 
 def _names(argument: str, names: Any) -> tuple[str, ...]:

@@ -317,6 +317,8 @@ def _sync_folder(folder: str) -> None:
 def _check_path(path: str) -> None:
     if not path:
         raise errors.ArgumentError("f is an empty path")
+    if "\0" in path:
+        raise errors.ArgumentError(f"f is the path {path!r}, and no file name may hold a null character")
     real = os.path.realpath(path)
     folder = os.path.dirname(real)
     with _reported(path):

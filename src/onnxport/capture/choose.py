@@ -8,16 +8,16 @@ from typing import Any
 
 from onnxport import errors
 from onnxport.calls import Call, bind
-from onnxport.capture import dynamic, script
+from onnxport.capture import compiled, dynamic, script
 from onnxport.capture.trace import Traced, trace
 
 WAYS = ("auto", "trace", "export")
 
 
 def loaded(model: Any) -> Any:
-    """A `.pt2` path as the program in it; anything else as it is."""
+    """A `.pt2` path as the program in it, a function that torch.compile made as the one it was made from; anything else as it is."""
     if not isinstance(model, (str, os.PathLike)):
-        return model
+        return compiled.original(model)
     path = os.fspath(model)
     if not os.path.exists(path):
         raise errors.ArgumentError(f"model is the path {path!r}, which does not exist")

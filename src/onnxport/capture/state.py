@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from onnxport import errors
+from onnxport.capture.unregistered import unregistered
 
 _MODULE_KEYS = frozenset(vars(torch.nn.Module()))
 
@@ -77,11 +78,39 @@ def _get(container: Any, key: Any) -> Any:
 
 
 def state_of(model: Any) -> State:
-    """The tensors of a module; empty for anything else that can be called."""
+    """The tensors of a module or function: what it has registered, and what else it refers to."""
     state = State()
-    if not isinstance(model, torch.nn.Module):
-        return state
     first: dict[int, str] = {}
+    if isinstance(model, torch.nn.Module):
+        _registered(state, model, first)
+    for name, found in unregistered(model):
+        _unregistered(state, name, found, first)
+    return state
+
+
+def _unregistered(state: State, prefix: str, found: Any, first: dict[int, str]) -> None:
+    """Enters a module or tensor that the model uses and has not registered: a weight like any other."""
+    if isinstance(found, torch.nn.Module):
+        tensors = [*found.named_parameters(prefix), *found.named_buffers(prefix)]
+    else:
+        tensors = [(prefix, found)]
+    for plain, tensor in tensors:
+        name, number = plain, 0
+        while name in state.weights or name in state.aliases:
+            number += 1
+            name = f"{plain}_{number}"
+        if id(tensor) in first or tensor.layout != torch.strided or tensor.device.type == "meta":
+            continue
+        first[id(tensor)] = name
+        state.weights[name] = tensor
+        if isinstance(tensor, torch.nn.Parameter) or tensor.requires_grad:
+            state.parameters.add(name)
+    if isinstance(found, torch.nn.Module) and not isinstance(found, torch.jit.ScriptModule):
+        for path, module in found.named_modules(prefix=prefix):
+            _slots(state, module, f"{path}." if path else "", first)
+
+
+def _registered(state: State, model: torch.nn.Module, first: dict[int, str]) -> None:
     state.parameters = {name for name, _ in model.named_parameters(remove_duplicate=False)}
     named = dict(model.state_dict(keep_vars=True))
     named.update((n, b) for n, b in model.named_buffers(remove_duplicate=False) if n not in named)
@@ -96,7 +125,6 @@ def state_of(model: Any) -> State:
     for path, module in model.named_modules():
         if not isinstance(module, torch.jit.ScriptModule):
             _slots(state, module, f"{path}." if path else "", first)
-    return state
 
 
 def _slots(state: State, module: torch.nn.Module, prefix: str, first: dict[int, str]) -> None:

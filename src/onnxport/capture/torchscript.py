@@ -86,6 +86,9 @@ class Reader:
             if known is not None:
                 env[raw.output().unique()] = known
                 return
+        if kind[:10] == "profiler::":  # marks of torch.profiler.record_function
+            env.update((output.unique(), None) for output in raw.outputs())
+            return
         if kind[:6] == "prim::" and self.structure(raw, kind, inputs, into):
             return
         outputs = [self.value(v) for v in raw.outputs()] if raw.outputsSize() != 1 else [self.value(raw.outputsAt(0))]

@@ -11,6 +11,7 @@ import torch
 
 from onnxport.aten.graph import Block, Graph, Read, Value
 from onnxport.capture import reads, torch_private
+from onnxport.capture.compiled import uncompiled
 from onnxport.capture.scopes import Scopes, recorded
 from onnxport.capture.size_lists import SizeLists
 from onnxport.capture.state import State, state_of
@@ -61,6 +62,7 @@ def _trace(model: Any, tensors: list[torch.Tensor], input_names: list[str], call
     run = _Run(call, len(copies), state)
     with contextlib.ExitStack() as stack:
         stack.enter_context(torch_private.untraced())  # an export inside of an export
+        stack.enter_context(uncompiled(model))
         stack.enter_context(torch_private.slow_attention())
         stack.enter_context(torch_private.exporting())
         stack.enter_context(torch_private.lengths_as_sizes())
