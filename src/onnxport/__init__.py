@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 from onnxport import errors, pipeline
+from onnxport.compat import aliases
 from onnxport.modes import select_model_mode_for_export
-from onnxport.options import OperatorExportTypes, TrainingMode
+from onnxport.options import OLDEST_OPSET, OperatorExportTypes, TrainingMode, newest_opset
 from onnxport.program import ONNXProgram
+from onnxport.symbolics.registry import register_custom_op_symbolic, unregister_custom_op_symbolic
 from onnxport.version import __version__
 
 
@@ -16,7 +19,7 @@ def export(model: Any, args: Any = (), f: Any = None, export_params: bool = True
            opset_version: int | None = None, do_constant_folding: bool = True, dynamic_axes: Any = None,
            keep_initializers_as_inputs: bool | None = None, custom_opsets: Any = None, export_modules_as_functions: Any = False, *,
            kwargs: dict[str, Any] | None = None, external_data: bool | None = None, mutations: str = "warn", strict: bool = False,
-           capture: str = "auto", dynamic_shapes: Any = None) -> ONNXProgram:
+           capture: str = "auto", dynamic_shapes: Any = None, verify: bool = False, **deprecated: Any) -> ONNXProgram:
     """Runs `model` once and writes what it did as an ONNX file.
 
     model: a `torch.nn.Module`, a function of tensors, a `torch.export.ExportedProgram`, or the path of a `.pt2` file. A program
@@ -40,17 +43,55 @@ def export(model: Any, args: Any = (), f: Any = None, export_params: bool = True
     capture: "trace" (one run under PyTorch's tracer), "export" (torch.export), or "auto": a trace, but for what is an exported program.
     dynamic_shapes: the same as `dynamic_axes` in the forms of torch.export: by argument name or position, nested as the
         arguments are, an axis -> `Dim`, derived `Dim` (2*n + 1), `Dim.AUTO`, `Dim.DYNAMIC`, `Dim.STATIC`, or a name.
+    verify: runs the file in ONNX Runtime against the model; where they disagree, it is an `errors.VerificationError`.
+    deprecated: spellings of other versions (`example_outputs`, `aten`, `dynamo`, ...): honoured, or a warning says what to write.
     strict: makes an error of what is otherwise a guard: a Python branch on a size that may change.
 
     Returns an `ONNXProgram`. Raises `errors.ArgumentError` (a ValueError), `errors.UnsupportedOperatorError`,
     `errors.UnsupportedError`, `errors.BakedValueError`, `errors.CheckerError`, `errors.SaveError` (an OSError); all of them are
     `errors.OnnxExporterError`s. An error leaves the file at `f` as it was.
     """
-    return pipeline.export(
-        model, args, f, kwargs=kwargs, external_data=external_data, export_params=export_params, verbose=verbose, training=training,
-        input_names=input_names, output_names=output_names, operator_export_type=operator_export_type, opset_version=opset_version,
-        do_constant_folding=do_constant_folding, dynamic_axes=dynamic_axes, keep_initializers_as_inputs=keep_initializers_as_inputs,
-        custom_opsets=custom_opsets, mutations=mutations, strict=strict, capture=capture, dynamic_shapes=dynamic_shapes)
+    given = {
+        "kwargs": kwargs, "external_data": external_data, "export_params": export_params, "verbose": verbose, "training": training,
+        "input_names": input_names, "output_names": output_names, "operator_export_type": operator_export_type, "opset_version": opset_version,
+        "do_constant_folding": do_constant_folding, "dynamic_axes": dynamic_axes, "keep_initializers_as_inputs": keep_initializers_as_inputs,
+        "custom_opsets": custom_opsets, "mutations": mutations, "strict": strict, "capture": capture, "dynamic_shapes": dynamic_shapes}
+    if export_modules_as_functions:
+        deprecated["export_modules_as_functions"] = export_modules_as_functions
+    if deprecated:
+        from onnxport.compat import deprecated as spellings
+
+        given.update(spellings.translated(deprecated))
+    program = pipeline.export(model, args, f, **given)
+    if verify:
+        found = program.verify()
+        if not found.passed:
+            raise errors.VerificationError(str(found))
+    return program
 
 
-__all__ = ["ONNXProgram", "OperatorExportTypes", "TrainingMode", "__version__", "errors", "export", "select_model_mode_for_export"]
+_opset_modules = aliases.install(__name__, OLDEST_OPSET, newest_opset())
+globals().update(_opset_modules)
+_LATER = {
+    "JitScalarType": "onnxport.compat.scalar_type", "SymbolicContext": "onnxport.symbolics.old_context",
+    **dict.fromkeys(("disable_log", "enable_log", "export_to_pretty_string", "is_in_onnx_export", "unconvertible_ops"), "onnxport.compat.utils"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """What few need is imported when it is asked for."""
+    if name in _LATER:
+        found = globals()[name] = getattr(importlib.import_module(_LATER[name]), name)
+        return found
+    if name == "TensorProtoDataType":
+        from onnxport.target.value import DataType
+
+        return DataType
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+__all__ = [
+    "JitScalarType", "ONNXProgram", "OperatorExportTypes", "SymbolicContext", "TrainingMode", "__version__", "disable_log", "enable_log", "errors",
+    "export", "export_to_pretty_string", "is_in_onnx_export", "register_custom_op_symbolic", "select_model_mode_for_export",
+    "unregister_custom_op_symbolic",
+]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -104,14 +105,14 @@ def _opset(version: Any) -> int:
 
 
 def _member(kind: Any, value: Any, argument: str) -> Any:
-    """Ours, PyTorch's member of the same name, or (deprecated spelling) True/False/None for `training`."""
-    if value is None:
-        return kind(0)
+    """Ours, PyTorch's member of the same name, or (deprecated spelling) None, and True or False for `training`."""
+    if value is None or (isinstance(value, bool) and kind is TrainingMode):
+        made = kind(0) if value is None else TrainingMode.TRAINING if value else TrainingMode.EVAL
+        warnings.warn(f"{argument}={value} is deprecated; write {argument}={kind.__name__}.{made.name}", DeprecationWarning, stacklevel=6)
+        return made
     name = getattr(value, "name", None)
     if isinstance(name, str) and name in kind.__members__:
         return kind[name]
-    if isinstance(value, bool) and kind is TrainingMode:
-        return TrainingMode.TRAINING if value else TrainingMode.EVAL
     try:
         return kind(value)
     except ValueError:

@@ -23,12 +23,12 @@ SCOPE = "pkg.onnxport.scope"  # the metadata key under which a node keeps its sc
 _LONG = 8  # elements of a tensor attribute that are printed at most
 
 
-def text(model: ir.Model) -> str:
-    """The whole graph, inputs and parameters first."""
+def text(model: ir.Model, names: bool = False) -> str:
+    """The whole graph, inputs and parameters first. names: of the nodes too."""
     graph = model.graph
     values = list(graph.inputs) + [v for v in graph.initializers.values() if v not in graph.inputs]
     lines = ["graph(" + ",\n      ".join(_declared(v) for v in values) + ") {"]
-    lines += [f"  {line}" for line in _nodes(graph)]
+    lines += [f"  {line}" for line in _nodes(graph, names)]
     lines += ["  return (" + ", ".join(f"%{v.name}" for v in graph.outputs) + ");", "}"]
     return "\n".join(lines)
 
@@ -44,13 +44,15 @@ def _type(value: ir.Value) -> str:
     return f"{dtype}({', '.join(str(d) if isinstance(d, int) else str(d.value) for d in value.shape)})"
 
 
-def _nodes(graph: ir.Graph) -> Iterator[str]:
+def _nodes(graph: ir.Graph, names: bool = False) -> Iterator[str]:
     for node in graph:
         outputs = ", ".join(_declared(v) for v in node.outputs)
         plain = [a for a in node.attributes.values() if a.type not in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)]
         attributes = f"[{', '.join(f'{a.name}={_attribute(a)}' for a in plain)}]" if plain else ""
         inputs = ", ".join("" if v is None else f"%{v.name}" for v in node.inputs)
         line = f"{outputs} = {node.domain or 'onnx'}::{node.op_type}{attributes}({inputs})"
+        if names and node.name:
+            line += f", name: {node.name}"
         if SCOPE in node.metadata_props:
             line += f", scope: {node.metadata_props[SCOPE]}"
         if node.doc_string:
@@ -58,12 +60,12 @@ def _nodes(graph: ir.Graph) -> Iterator[str]:
         yield line
         for attribute in node.attributes.values():
             if attribute.type == ir.AttributeType.GRAPH:
-                yield from _block(attribute.as_graph())
+                yield from _block(attribute.as_graph(), names)
 
 
-def _block(graph: ir.Graph) -> Iterator[str]:
+def _block(graph: ir.Graph, names: bool) -> Iterator[str]:
     yield f"  {graph.name}({', '.join(_declared(v) for v in graph.inputs)}):"
-    for line in _nodes(graph):
+    for line in _nodes(graph, names):
         yield f"    {line}"
     yield f"    -> ({', '.join(f'%{v.name}' for v in graph.outputs)})"
 

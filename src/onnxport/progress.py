@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,20 +11,26 @@ from contextvars import ContextVar
 # Called with the stage's name and None when it begins, and with its seconds when it has ended.
 Listener = Callable[[str, float | None], None]
 
+_logger = logging.getLogger("onnxport")
 _listener: ContextVar[Listener | None] = ContextVar("onnxport_progress", default=None)
 
 
 @contextmanager
 def stage(name: str) -> Iterator[None]:
     """Marks what runs inside as the stage `name`. An error ends it without a time."""
-    listener = _listener.get()
-    if listener is None:
+    listener, logged = _listener.get(), _logger.isEnabledFor(logging.INFO)
+    if listener is None and not logged:
         yield
         return
-    listener(name, None)
+    if listener is not None:
+        listener(name, None)
     start = time.perf_counter()
     yield
-    listener(name, time.perf_counter() - start)
+    seconds = time.perf_counter() - start
+    if listener is not None:
+        listener(name, seconds)
+    if logged:
+        _logger.info("%s: %.2f s", name, seconds)
 
 
 @contextmanager

@@ -43,6 +43,7 @@ __all__ = [
     "known_to_scripts",
     "last_unique",
     "lengths_as_sizes",
+    "lifted_scripts",
     "parse_schema",
     "quiet",
     "schemas_of",
@@ -172,6 +173,39 @@ def _lengths_off(changed: list[Any]) -> None:
 
 
 lengths_as_sizes = _Shared(_lengths_on, _lengths_off)
+
+
+def _lifted(module: Any, *args: Any, **kwargs: Any) -> Any:
+    """Calls a scripted module; in a trace, as a function of its weights: the tracer knows tensors and not the module."""
+    if not is_tracing():
+        return torch.nn.Module.__call__(module, *args, **kwargs)
+    graph = module.forward.graph.copy()
+    inline(graph)
+    graph, weights = torch._C._jit_pass_lower_graph(graph, module._c)
+    names = [a.name for a in module.forward.schema.arguments[1:]]
+    defaults = {a.name: a.default_value for a in module.forward.schema.arguments[1:] if a.has_default_value()}
+    given = {**defaults, **dict(zip(names, args, strict=False)), **kwargs}
+    function = torch._C._create_function_from_graph("forward", graph)
+    return function(*[given[name] for name in names], *weights)
+
+
+def _lifting_on() -> None:
+    setattr(torch.jit.RecursiveScriptModule, "__call__", _lifted)  # noqa: B010 - a type checker knows no such attribute
+
+
+def _lifting_off(before: Any) -> None:
+    delattr(torch.jit.RecursiveScriptModule, "__call__")
+
+
+# Scripted modules that a traced one calls.
+lifted_scripts = _Shared(_lifting_on, _lifting_off)
+
+
+def is_exporting() -> bool:
+    """What `torch.onnx.is_in_onnx_export` says."""
+    from torch.onnx._internal.torchscript_exporter._globals import GLOBALS
+
+    return bool(GLOBALS.in_onnx_export)
 
 
 @contextlib.contextmanager

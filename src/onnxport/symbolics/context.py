@@ -61,6 +61,8 @@ class GraphContext:
     def value(self, arg: Any) -> Any:
         """A scratch value that stands for an argument: a tensor, a number, a list, None or a string."""
         if isinstance(arg, Value):
+            if _is_literal(arg):
+                return self._known_literal(arg)
             made = self.graph.addInput()
             self._known[made.unique()] = arg
             self._typed(made, arg)
@@ -87,6 +89,15 @@ class GraphContext:
         else:
             raise errors.SymbolicValueError(f"a {type(arg).__name__} cannot be given to a symbolic function")
         return made.output()
+
+    def _known_literal(self, value: Value) -> Any:
+        """A tensor that the model's code holds, as a Constant node: functions may ask for its numbers."""
+        data = value.const.tensor if value.const is not None else torch.tensor(value.content)
+        if value.const is None and value.rank == 0:
+            data = data.reshape(())
+        made = self._literal(data)
+        self._known[made.unique()] = value
+        return made
 
     def _list(self, items: Any) -> Any:
         values = [self.value(item) for item in items]
@@ -123,6 +134,15 @@ class GraphContext:
         self._read(node)
         made = tuple(node.outputs())
         return made[0] if outputs == 1 else made
+
+    def op_as(self, opset: int, opname: str, *raw_args: Any, outputs: int = 1, **kwargs: Any) -> Any:
+        """As `op`, for a node that is written in the form of this opset whatever the function was registered for."""
+        before, asked = self._form, self._asked
+        self._form, self._asked = opset, False
+        try:
+            return self.op(opname, *raw_args, outputs=outputs, **kwargs)
+        finally:
+            self._form, self._asked = before, asked
 
     def at(self, operator: str, *args: Any, overload_name: str = "", **kwargs: Any) -> Any:
         """Adds an ATen node, which only PyTorch itself can run."""
@@ -255,6 +275,12 @@ class GraphContext:
                 self._read(node, late=True)
             made.outputs = [self.result(v) for v in block.outputs()]
         return made
+
+
+def _is_literal(value: Value) -> bool:
+    if value.const is not None:
+        return not value.const.parameter and not value.const.is_lazy
+    return value.content is not None and value.node is None and all(isinstance(size, int) for size in value.content)
 
 
 _BLOCKS = {"If": ("then_branch", "else_branch"), "Loop": ("body",), "Scan": ("body",)}

@@ -228,8 +228,8 @@ def _caller(low: Lowering, outer: Node) -> Callable[..., Any]:
 
 
 def _bind(g: Builder, name: str, positional: list[Any], keywords: dict[str, Any]) -> tuple[Schema, dict[str, Any]]:
-    for found in torch_private.schemas_of(name):
-        schema = schemas.convert(found)
+    overloads = [schemas.convert(found) for found in torch_private.schemas_of(name)]
+    for schema, lenient in [*((s, False) for s in overloads), *((s, True) for s in overloads)]:
         names = [p.name for p in schema.parameters]
         if len(positional) > len(names) or not set(keywords) <= set(names[len(positional):]):
             continue
@@ -237,7 +237,7 @@ def _bind(g: Builder, name: str, positional: list[Any], keywords: dict[str, Any]
         if not all(p.name in given or p.has_default for p in schema.parameters):
             continue
         try:
-            return schema, {p.name: _as(g, p.type, given.get(p.name, p.default)) for p in schema.parameters}
+            return schema, {p.name: _as(g, p.type, given.get(p.name, p.default), lenient) for p in schema.parameters}
         except _WrongTypeError:
             continue
     named = f" and {', '.join(keywords)}" if keywords else ""
@@ -248,15 +248,15 @@ class _WrongTypeError(Exception):
     """An argument is of another type than an overload wants."""
 
 
-def _as(g: Builder, kind: str, arg: Any) -> Any:
-    """An argument as a parameter of this type takes it."""
+def _as(g: Builder, kind: str, arg: Any, lenient: bool) -> Any:
+    """An argument as a parameter of this type takes it. lenient: numbers are tensors too."""
     if arg is None:
         if kind.startswith("Optional"):
             return None
         raise _WrongTypeError
     inner = kind.removeprefix("Optional[").removesuffix("]") if kind.startswith("Optional") else kind
     if inner == "Tensor":
-        if isinstance(arg, (torch.Tensor, bool, int, float)):
+        if isinstance(arg, torch.Tensor) or (lenient and isinstance(arg, (int, float))):
             return g.const(arg)
         if not isinstance(arg, Value):
             raise _WrongTypeError
@@ -268,7 +268,7 @@ def _as(g: Builder, kind: str, arg: Any) -> Any:
             if arg.content is None:
                 raise _WrongTypeError
             return list(arg.content)
-        return [_as(g, "Tensor", a) for a in arg] if "Tensor" in inner and isinstance(arg, list) else arg if isinstance(arg, list) else [arg]
+        return [_as(g, "Tensor", a, lenient) for a in arg] if "Tensor" in inner and isinstance(arg, list) else arg if isinstance(arg, list) else [arg]
     if isinstance(arg, Value) or (isinstance(arg, str) != (inner in ("str", "Device"))):
         raise _WrongTypeError
     if inner == "bool":

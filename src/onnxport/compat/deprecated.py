@@ -1,0 +1,58 @@
+"""Arguments that `export` had once, or that `torch.onnx.export` has today: honoured where we have the thing, named where not."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from onnxport.options import OperatorExportTypes
+
+# Spellings that are gone, and what to write instead.
+_GONE = {
+    "example_outputs": "leave it out: the outputs are computed",
+    "strip_doc_string": "write verbose=True to keep doc strings",
+    "aten": "write operator_export_type=OperatorExportTypes.ONNX_ATEN",
+    "export_raw_ir": "write operator_export_type=OperatorExportTypes.RAW",
+    "_retain_param_name": "leave it out: parameters always keep their names",
+    "enable_onnx_checker": "leave it out: models are always checked",
+    "use_external_data_format": "write external_data",
+}
+# What torch.onnx.export knows today and we do not have: (the value that means nothing, why there is none).
+_ABSENT: dict[str, tuple[Any, str]] = {
+    "dynamo": (None, "one exporter takes everything; capture=\"export\" captures by torch.export"),
+    "report": (False, "errors say what a report would"),
+    "optimize": (True, "models are always optimised"),
+    "profile": (False, "time it with enable_log()"),
+    "dump_exported_program": (False, "save it with torch.export.save"),
+    "artifacts_dir": (".", "nothing is written beside the model"),
+    "custom_translation_table": (None, "use onnxport.register_custom_op_symbolic"),
+    "autograd_inlining": (True, "functions without a symbolic are always inlined"),
+    "fallback": (False, "there is one exporter"),
+    "export_modules_as_functions": (False, "modules as functions are not written"),
+}
+
+
+def translated(given: dict[str, Any], function: str = "export", stacklevel: int = 4) -> dict[str, Any]:
+    """Other arguments in today's spelling. One that never existed is a TypeError, as for any function."""
+    result: dict[str, Any] = {}
+    for name, value in given.items():
+        if name in _GONE:
+            warnings.warn(f"the argument {name} of {function} is deprecated: {_GONE[name]}", DeprecationWarning, stacklevel=stacklevel)
+            result.update(_meaning(name, value))
+        elif name in _ABSENT:
+            neutral, why = _ABSENT[name]
+            if value != neutral and name != "dynamo":
+                warnings.warn(f"{name}={value!r} changes nothing in {function}: {why}", UserWarning, stacklevel=stacklevel)
+        else:
+            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
+    return result
+
+
+def _meaning(name: str, value: Any) -> dict[str, Any]:
+    if name == "aten" and value:
+        return {"operator_export_type": OperatorExportTypes.ONNX_ATEN}
+    if name == "export_raw_ir" and value:
+        return {"operator_export_type": OperatorExportTypes.RAW}
+    if name == "use_external_data_format":
+        return {"external_data": bool(value) or None}
+    return {}
