@@ -351,7 +351,7 @@ def float_carried(x: Tensor, a: float, n: int) -> Tensor:
 @row((t(1, 2), 3), (t(1, 2), 0))
 def first_turn(x: Tensor, n: int) -> Tensor:
     first = True
-    for i in range(n):
+    for _ in range(n):
         if first:
             x = x * 10
             first = False
@@ -703,7 +703,7 @@ def overlapping_slices(x: Tensor, n: int) -> Tensor:
 def list_assigned_in_a_loop(x: Tensor, n: int) -> Tensor:
     xs = [x]
     for i in range(n):
-        xs = xs + [x * i]  # noqa: RUF005 - scripts know no other way
+        xs = xs + [x * i]
     return torch.stack(xs)
 
 
@@ -947,3 +947,31 @@ def test_nested_loops_are_linear_in_their_depth() -> None:
             counts.append(calls[0])
     assert counts[2] <= 5 * counts[0]
     assert counts[2] <= 60
+
+
+class Choosing(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear, self.drop = nn.Linear(2, 2), nn.Dropout()
+
+    def forward(self, x: Tensor, double: bool = True) -> Tensor:
+        if bool(x.sum() > 0):
+            x = self.drop(self.linear(x))
+        return x * 2 if double else x
+
+
+def test_scripted_modules_in_traces() -> None:
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = scripted(Choosing)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.inner(x * 2, double=False) + self.inner(x)
+
+    model = Model().eval()
+    program = onnxport.export(model, (t(1, 2),), input_names=["x"])
+    assert {"inner.linear.weight", "inner.linear.bias"} <= {name.removesuffix("_transposed") for name in program.model.graph.initializers}
+    run = session(model, (t(1, 2),), 18)
+    for x in (t(1, 2), t(-1, -2)):
+        compare(run, model, (x,))

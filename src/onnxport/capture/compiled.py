@@ -23,7 +23,8 @@ def uncompiled(model: Any) -> Iterator[None]:
     before: list[tuple[dict[str, Any], str, Any]] = []
     for module in model.modules() if isinstance(model, torch.nn.Module) else ():
         own = vars(module)
-        inner = own.get("_modules", {}).get(_WRAPPED)
+        modules = own.get("_modules")
+        inner = modules.get(_WRAPPED) if isinstance(modules, dict) else None  # those of a scripted module are no dict
         if inner is not None and "forward" in own:
             before.append((own, "forward", own["forward"]))
             own["forward"] = inner

@@ -8,6 +8,7 @@ import importlib
 import logging
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -175,26 +176,49 @@ def _lengths_off(changed: list[Any]) -> None:
 lengths_as_sizes = _Shared(_lengths_on, _lengths_off)
 
 
+_alive: weakref.WeakKeyDictionary[Any, list[Any]] = weakref.WeakKeyDictionary()
+
+
 def _lifted(module: Any, *args: Any, **kwargs: Any) -> Any:
     """Calls a scripted module; in a trace, as a function of its weights: the tracer knows tensors and not the module."""
     if not is_tracing():
         return torch.nn.Module.__call__(module, *args, **kwargs)
     graph = module.forward.graph.copy()
     inline(graph)
+    _plain_attributes(graph, {next(graph.inputs()).unique(): module}, graph)
     graph, weights = torch._C._jit_pass_lower_graph(graph, module._c)
     names = [a.name for a in module.forward.schema.arguments[1:]]
     defaults = {a.name: a.default_value for a in module.forward.schema.arguments[1:] if a.has_default_value()}
     given = {**defaults, **dict(zip(names, args, strict=False)), **kwargs}
     function = torch._C._create_function_from_graph("forward", graph)
+    _alive.setdefault(module, []).append(function)  # the trace only points to it
     return function(*[given[name] for name in names], *weights)
 
 
+def _plain_attributes(graph: Any, owners: dict[int, Any], block: Any) -> None:
+    """Attributes that are no tensors become constants."""
+    for node in list(block.nodes()):
+        for inner in node.blocks():
+            _plain_attributes(graph, owners, inner)
+        if node.kind() == "prim::GetAttr" and node.inputsAt(0).unique() in owners:
+            item = getattr(owners[node.inputsAt(0).unique()], node.s("name"))
+            if isinstance(item, torch.jit.ScriptModule):
+                owners[node.output().unique()] = item
+            elif not isinstance(item, torch.Tensor):
+                graph.setInsertPoint(node)
+                node.output().replaceAllUsesWith(graph.insertConstant(item))
+                node.destroy()
+
+
+_SCRIPTED: Any = vars(torch.jit)["RecursiveScriptModule"]
+
+
 def _lifting_on() -> None:
-    setattr(torch.jit.RecursiveScriptModule, "__call__", _lifted)  # noqa: B010 - a type checker knows no such attribute
+    _SCRIPTED.__call__ = _lifted
 
 
 def _lifting_off(before: Any) -> None:
-    delattr(torch.jit.RecursiveScriptModule, "__call__")
+    del _SCRIPTED.__call__
 
 
 # Scripted modules that a traced one calls.

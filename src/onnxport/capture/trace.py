@@ -66,6 +66,7 @@ def _trace(model: Any, tensors: list[torch.Tensor], input_names: list[str], call
         stack.enter_context(torch_private.slow_attention())
         stack.enter_context(torch_private.exporting())
         stack.enter_context(torch_private.lengths_as_sizes())
+        stack.enter_context(torch_private.lifted_scripts())
         stack.enter_context(torch.no_grad())
         stack.enter_context(state.unchanged())
         run.recorded = stack.enter_context(reads.recorded())
