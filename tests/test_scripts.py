@@ -764,6 +764,46 @@ def masked_in_a_branch(x: Tensor) -> Tensor:
     return x
 
 
+@row((t(1, 2), 3), refused="a dict is changed inside")
+def dict_written_in_a_branch(x: Tensor, n: int) -> Tensor:
+    d: Dict[str, Tensor] = {}
+    d["a"] = x
+    if n > 2:
+        d["a"] = x * 2
+    return d["a"]
+
+
+@row((t(1, 2), 2), (t(1, 2), 1), (t(1, 2), 5))
+def queue(x: Tensor, n: int) -> Tensor:
+    q: List[Tensor] = []
+    for i in range(n):
+        q.append(x * i)
+        if len(q) > 2:
+            q.pop(0)
+    return torch.stack(q)
+
+
+@row((t(1, 5, 3), 2), (t(-4, -3, -9), 1))
+def best(x: Tensor, n: int) -> Tuple[Tensor, int]:
+    most, where = float("-inf"), -1
+    for i in range(x.size(0)):
+        v = float(x[i])
+        if v > most:
+            most, where = v, i
+    return x * most * n, where
+
+
+@row((t(1, 2, 3), 2), (t(1, 2, 3), 1))
+def nested_lists(x: Tensor, n: int) -> Tensor:
+    rows: List[List[Tensor]] = []
+    for i in range(2):
+        row_: List[Tensor] = []
+        for j in range(2):
+            row_.append(x * (i + j * n))
+        rows.append(row_)
+    return rows[1][0] + rows[0][1]
+
+
 # --- modules -------------------------------------------------------------------------------------------------------------------
 
 

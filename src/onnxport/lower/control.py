@@ -65,10 +65,12 @@ def _branches(low: Lowering, node: Node, condition: Value) -> list[Any]:
     states: list[dict[Listed, Any]] = []
     for block, body in zip(blocks, node.blocks, strict=True):
         low.journal.begin()
+        low.depth += 1
         try:
             with g.reopened(block):
                 results.append(inline(low, body))
         finally:
+            low.depth -= 1
             states.append(low.journal.take_back())
     g.scope, g.source = node.scope, node.source
     joiner = Joiner(g, condition, blocks, mark)

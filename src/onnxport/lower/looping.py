@@ -143,6 +143,7 @@ class _Looping:
         low, g = self.low, self.g
         block = Block(g.block)
         low.journal.begin()
+        low.depth += 1
         states: dict[Listed, Any] = {}
         try:
             with g.reopened(block):
@@ -162,6 +163,8 @@ class _Looping:
             if self.widen_all():
                 return None
             raise
+        finally:
+            low.depth -= 1
         states = low.journal.take_back()
         if self.lengthened(results):
             return None
