@@ -911,6 +911,10 @@ def test_loaded_files(tmp_path: Any) -> None:
     loaded = torch.jit.load(tmp_path / "a.pt")
     args = torch.ones(2, 3, 4), 2
     compare(session(loaded, args, 18), loaded, args)
+    compare(session(tmp_path / "a.pt", args, 18), loaded, args)
+    torch.save({"a": torch.ones(2)}, tmp_path / "b.pt")
+    with pytest.raises(onnxport.errors.ArgumentError, match="state_dict"):
+        session(tmp_path / "b.pt", args, 18)
     frozen = torch.jit.freeze(script)
     compare(session(frozen, args, 18), frozen, args)
     with warnings.catch_warnings():

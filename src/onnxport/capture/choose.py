@@ -15,14 +15,16 @@ WAYS = ("auto", "trace", "export")
 
 
 def loaded(model: Any) -> Any:
-    """A `.pt2` path as the program in it, a function that torch.compile made as the one it was made from; anything else as it is."""
+    """A `.pt2` or `.pt` path as the program in it, a function that torch.compile made as the one it was made from; anything else as it is."""
     if not isinstance(model, (str, os.PathLike)):
         return compiled.original(model)
     path = os.fspath(model)
     if not os.path.exists(path):
         raise errors.ArgumentError(f"model is the path {path!r}, which does not exist")
+    if str(path).endswith((".pt", ".pth", ".ts")):
+        return script.load(path)
     if not str(path).endswith(".pt2"):
-        raise errors.ArgumentError(f"model is the path {path!r}; only .pt2 files are read")
+        raise errors.ArgumentError(f"model is the path {path!r}; only .pt2 files (of torch.export) and .pt files (of torch.jit.save) are read")
     from onnxport.capture import exported
 
     return exported.load(path)

@@ -26,6 +26,16 @@ def is_script(model: Any) -> bool:
     return isinstance(model, (torch.jit.ScriptModule, torch.jit.ScriptFunction, Program))
 
 
+def load(path: Any) -> Any:
+    """The scripted or traced module of a file that `torch.jit.save` wrote."""
+    try:
+        return torch.jit.load(path, map_location="cpu")
+    except RuntimeError as cause:
+        reason = str(cause).strip().split("\n")[0]
+        raise errors.ArgumentError(f"model is the path {str(path)!r}, and torch.jit.load does not read it ({reason}); a file that "
+                                   "holds a state_dict or a pickled module has to be loaded by the code that defines the model") from cause
+
+
 class Program:
     """A scripted module, method or function as a function of tensors: its numbers are tensors of rank 0."""
 
