@@ -207,12 +207,27 @@ class Reader:
             args[parameter.name] = parameter.default
         return Node(kind, schema.overload, args, outputs, scope=scope, source=source, schema=schema)
 
+    def unpacked(self, raw: Any) -> list[Value]:
+        """The outputs of a node, those of a tuple one by one."""
+        kind = raw.output().type() if raw.outputsSize() == 1 else None
+        if kind is None or kind.kind() != "TupleType":
+            return [self.value(v) for v in raw.outputs()]
+        values = []
+        for element in kind.elements():
+            tensor = element.kind() == "TensorType"
+            sizes = element.sizes() if tensor else None
+            made = Value(_KINDS.get(element.kind(), "object"), element.dtype() if tensor else None, None if sizes is None else tuple(sizes))
+            made.unknown = tensor and (made.dtype is None or made.shape is None)
+            values.append(made)
+        self.env[raw.output().unique()] = tuple(values)
+        return values
+
     def python_op(self, raw: Any, inputs: list[Arg], into: Block) -> bool:
         """An `autograd.Function`: the operators of its forward, unless it has a `symbolic` (which lowering calls)."""
         function = getattr(raw.pyobj(), "__self__", None)
         if function is not None and hasattr(function, "symbolic"):
             args = {"tensors": inputs, "scalars": raw.scalar_args(), "convention": raw.cconv(), "function": function}
-            outputs = [self.value(v) for v in raw.outputs()]
+            outputs = self.unpacked(raw)
             into.nodes.append(Node("prim::PythonOp", "", args, outputs, scope=self.scope(raw), source=raw.sourceRange()))
             return True
         if not raw.hasAttribute("Subgraph"):

@@ -13,7 +13,7 @@ import torch
 from onnxport import errors, options
 from onnxport.capture import scratch
 from onnxport.compat.scalar_type import JitScalarType
-from onnxport.symbolics.context import GraphContext, constant_of
+from onnxport.symbolics.context import GraphContext, attribute_of, constant_of
 from onnxport.symbolics.old_context import SymbolicContext
 from onnxport.target.schemas import NEWEST
 from onnxport.target.value import DataType
@@ -116,7 +116,9 @@ def _known(value: Any) -> Any:
 
 def _described(value: Any) -> str:
     kind = value.node().kind()
-    return f"an input of type {value.type()}" if kind == "prim::Param" else f"computed by {kind} ({value.type()})"
+    found = value.type()
+    known = f"{found.scalarType()} {found.varyingSizes()}" if found.kind() == "TensorType" else str(found)
+    return f"an input of the graph ({known})" if kind == "prim::Param" else f"computed by {kind} ({known})"
 
 
 def _convert(data: Any, code: str) -> Any:
@@ -136,7 +138,7 @@ def _convert(data: Any, code: str) -> Any:
 
 def _node_get(node: Any, key: str) -> Any:
     """An attribute of a node, whatever its type."""
-    return getattr(node, node.kindOf(key))(key)
+    return attribute_of(node, key)
 
 
 def _maybe_get_const(value: Any, descriptor: str) -> Any:

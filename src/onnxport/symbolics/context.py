@@ -233,7 +233,7 @@ class GraphContext:
     def _node(self, node: Any, kind: str, outputs: int) -> list[Value]:
         domain, _, op_type = kind.partition("::")
         inputs = [self._input(v) for v in node.inputs()]
-        attrs = {name: _get(node, name) for name in node.attributeNames()}
+        attrs = {name: attribute_of(node, name) for name in node.attributeNames()}
         blocks = list(node.blocks())
         if blocks:
             attrs.update(zip(_BLOCKS.get(op_type, ()), [self._subgraph(b) for b in blocks], strict=False))
@@ -289,14 +289,19 @@ _BLOCKS = {"If": ("then_branch", "else_branch"), "Loop": ("body",), "Scan": ("bo
 def constant_of(node: Any) -> Any:
     """What a Constant node holds: a tensor, a number, a string, a list."""
     names = list(node.attributeNames())
-    data = _get(node, names[0]) if names else None
+    data = attribute_of(node, names[0]) if names else None
     if names and names[0].startswith("value_") and not isinstance(data, str):
         return torch.tensor(data)
     return data
 
 
-def _get(node: Any, name: str) -> Any:
-    return getattr(node, node.kindOf(name))(name)
+def attribute_of(node: Any, name: str) -> Any:
+    """An attribute of a node, whatever its type (torch calls lists of floats "c" and complex numbers "fs")."""
+    kind = {"c": "fs", "fs": "c"}.get(node.kindOf(name), node.kindOf(name))
+    try:
+        return getattr(node, kind)(name)
+    except RuntimeError:
+        return getattr(node, node.kindOf(name))(name)
 
 
 def _set(node: Any, opname: str, key: str, data: Any) -> None:

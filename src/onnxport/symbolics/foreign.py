@@ -303,7 +303,10 @@ def _keep_node(low: Lowering, node: Node, args: dict[str, Any]) -> Any:
 
 
 def _keep_aten(low: Lowering, node: Node, args: dict[str, Any]) -> Any:
-    """An ATen operator as an ATen node: each argument is an input, strings are attributes."""
+    """An ATen operator as an ATen node: each argument is an input, strings are attributes. What only computes sizes stays as it is."""
+    given = [a for arg in args.values() for a in (arg if isinstance(arg, (list, tuple)) else [arg])]
+    if not any(isinstance(a, Value) and (a.content is None or a.node is not None) for a in given) and low.translates(node):
+        return low.builtin(node, args)
     inputs: list[Value | None] = []
     attrs: dict[str, Any] = {"operator": node.op.partition("::")[2], "overload_name": node.overload}
     for key, arg in args.items():

@@ -43,6 +43,9 @@ def newest(g: Builder, node: Written, opset: int) -> Written:
 
     opset: whose form is meant where several would fit. Raises `UnsupportedError` where none fits or nothing today says the same.
     """
+    if node.op_type == "GroupNormalization" and opset < 21:
+        raise errors.UnsupportedError("a symbolic function wrote GroupNormalization in the form of opset 18, whose scales are those of groups; "
+                                      "register it for opset 21, where they are those of channels")
     schema = _schema(g, node, opset)
     change = _CHANGES.get(node.op_type)
     if change is not None:
@@ -209,14 +212,6 @@ def _batch_normalization(g: Builder, node: Written, schema: Schema) -> Written:
     return node
 
 
-def _group_normalization(g: Builder, node: Written, schema: Schema) -> Written:
-    """Until 21 there was one scale for a group."""
-    if schema.since_version < 21:
-        raise errors.UnsupportedError("a symbolic function wrote GroupNormalization in the form of opset 18, whose scales are those of groups; "
-                                      "register it for opset 21")
-    return node
-
-
 def _dropout(g: Builder, node: Written, schema: Schema) -> Written:
     """Until 12 a Dropout was one of inference."""
     if schema.since_version < 12 and "ratio" not in node.attrs:
@@ -228,7 +223,6 @@ _Change = Callable[["Builder", Written, Schema], Written]
 _CHANGES: dict[str, _Change] = {
     "Softmax": _softmax, "LogSoftmax": _softmax, "Hardmax": _softmax, "Split": _split, "Upsample": _upsample, "Resize": _resize,
     "RoiAlign": _roi_align, "GridSample": _grid_sample, "BatchNormalization": _batch_normalization, "Dropout": _dropout,
-    "GroupNormalization": _group_normalization,
 }
 
 

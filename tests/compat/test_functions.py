@@ -1,0 +1,133 @@
+"""`autograd.Function`: its `symbolic` where it has one, its operators where not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.autograd.function import once_differentiable
+
+import onnxport
+from onnxport.errors import SymbolicFunctionError, UnsupportedOperatorError
+from tests.compat.running import check, ops, proto, registered, run
+
+X = torch.randn(2, 3)
+
+
+class MyRelu(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, input: torch.Tensor) -> torch.Tensor:
+        ctx.save_for_backward(input)
+        return input.clamp(min=0)
+
+    @staticmethod
+    def symbolic(g: Any, input: Any) -> Any:
+        return g.op("Clip", input, g.op("Constant", value_t=torch.tensor(0, dtype=torch.float)))
+
+
+class MyLogExp(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, input: torch.Tensor) -> torch.Tensor:
+        ctx.save_for_backward(input)
+        h = input.exp()
+        return h.log().log()
+
+
+class Scaled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, k: float, name: str, sizes: Any, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        ctx.k = k
+        return x * k, x + y
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grads: Any) -> Any:
+        return grads[0] * ctx.k, None, None, None, grads[1]
+
+    @staticmethod
+    def symbolic(g: Any, x: Any, k: float, name: str, sizes: Any, y: Any) -> Any:
+        assert name == "up" and sizes == (1, [2, 3]) and k == 2.0
+        return g.op("Mul", x, torch.tensor(k)), g.op("Add", x, y)
+
+
+class Wide(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        return MyRelu.apply(x) + MyLogExp.apply(x.abs() + 2)
+
+
+@pytest.mark.parametrize("opset", [7, 9, 11, 13, 18, 22])
+def test_my_relu(opset: int) -> None:
+    made = check(MyRelu.apply, (X,), opset_version=opset)
+    assert "Clip" in ops(made) or opset < 12
+
+
+def test_my_log_exp_is_inlined() -> None:
+    assert ops(check(MyLogExp.apply, (X.abs() + 2,))) == ["Exp", "Log", "Log"]
+
+
+def test_arguments_of_every_kind_and_several_outputs() -> None:
+    made = check(lambda x, y: Scaled.apply(x, 2.0, "up", (1, [2, 3]), y), (X, X + 1))
+    assert ops(made) == ["Mul", "Add"]
+
+
+def test_nested() -> None:
+    check(Wide.apply, (X,))
+
+
+def test_gradients_wanted() -> None:
+    x = X.clone().requires_grad_()
+    made = proto(lambda x: MyRelu.apply(x) * 2, (x,))
+    np.testing.assert_allclose(run(made, X)[0], X.clamp(min=0).numpy() * 2)
+
+
+def test_dynamic_axes() -> None:
+    made = proto(lambda x: MyRelu.apply(x).reshape(-1), (X,), input_names=["x"], dynamic_axes={"x": {0: "n"}})
+    assert run(made, torch.ones(5, 3))[0].shape == (15,)
+
+
+def test_a_domain_of_its_own() -> None:
+    class Plug(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+            return x.flip(0)
+
+        @staticmethod
+        def symbolic(g: Any, x: Any) -> Any:
+            return g.op("acme::Flip", x, axis_i=0)
+
+    made = proto(lambda x: Plug.apply(x) + 1, (X,), custom_opsets={"acme": 3, "unused": 2})
+    assert ops(made) == ["acme::Flip", "Add"]
+    assert {o.domain: o.version for o in made.opset_import}["acme"] == 3
+    assert [d.dim_value for d in made.graph.output[0].type.tensor_type.shape.dim] == [2, 3]
+
+
+def failing(symbolic: Any) -> Any:
+    return type("Failing", (torch.autograd.Function,), {
+        "forward": staticmethod(lambda ctx, x: (x * 2, x * 3)), "symbolic": staticmethod(symbolic)}).apply
+
+
+def test_faults_are_named() -> None:
+    with pytest.raises(SymbolicFunctionError, match=r"for Failing, which has 2 outputs"):
+        proto(failing(lambda g, x: g.op("Relu", x)), (X,))
+    with pytest.raises(SymbolicFunctionError, match=r"for Failing cannot be called with"):
+        proto(failing(lambda g: None), (X,))
+    with pytest.raises(UnsupportedOperatorError, match="Couldn't export operator Failing"):
+        proto(failing(lambda g, x: None), (X,))
+
+
+def test_an_output_that_is_not_supported_may_be_none() -> None:
+    first = failing(lambda g, x: (g.op("Add", x, x), None))
+    check(lambda x: first(x)[0], (X,))
+
+
+def test_registered_for_all_functions_that_have_a_symbolic() -> None:
+    def python_op(g: Any, *args: Any, **kwargs: Any) -> Any:
+        assert kwargs["name"] == "MyRelu"
+        return g.op("Relu", args[0])
+
+    with registered("prim::PythonOp", python_op):
+        assert ops(check(MyRelu.apply, (X,))) == ["Relu"]
+    assert onnxport.is_in_onnx_export() is False

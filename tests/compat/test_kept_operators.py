@@ -1,0 +1,77 @@
+"""`operator_export_type`: operators that stay nodes of their own."""
+
+from __future__ import annotations
+
+import onnx
+import pytest
+import torch
+
+from onnxport import OperatorExportTypes, errors
+from tests.compat.running import foo, ops, pair, proto
+
+A, B = torch.randn(2, 3), torch.randn(2, 3)
+
+
+def attributes(node: onnx.NodeProto) -> dict[str, object]:
+    return {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+
+
+def shape(made: onnx.ModelProto, position: int = 0) -> list[object]:
+    return [d.dim_param or d.dim_value for d in made.graph.output[position].type.tensor_type.shape.dim]
+
+
+def test_fallthrough_keeps_a_custom_operator() -> None:
+    made = proto(lambda a, b: foo(torch.relu(a), b, 1.5, 2) + 1, (A, B), operator_export_type=OperatorExportTypes.ONNX_FALLTHROUGH,
+                 keep_initializers_as_inputs=False, custom_opsets={"onnxport_tests": 4})
+    assert ops(made) == ["Relu", "onnxport_tests::foo", "Add"]
+    assert attributes(made.graph.node[1]) == {"x": 1.5, "y": 2} and len(made.graph.node[1].input) == 2
+    assert {o.domain: o.version for o in made.opset_import}["onnxport_tests"] == 4
+    assert shape(made) == [2, 3] and made.graph.output[0].type.tensor_type.elem_type == onnx.TensorProto.FLOAT
+
+
+def test_fallthrough_with_lists_strings_and_several_outputs() -> None:
+    made = proto(lambda a: pair(a, [3, 4], "up"), (A,), operator_export_type=OperatorExportTypes.ONNX_FALLTHROUGH)
+    assert ops(made) == ["onnxport_tests::pair"]
+    assert attributes(made.graph.node[0]) == {"sizes": [3, 4], "mode": b"up", "flag": 1}
+    assert len(made.graph.output) == 2
+
+
+def test_fallthrough_of_an_aten_operator() -> None:
+    made = proto(lambda a, b: torch.special.zeta(torch.relu(a), b), (A, B), operator_export_type=OperatorExportTypes.ONNX_FALLTHROUGH)
+    assert ops(made) == ["Relu", "org.pytorch.aten::special_zeta"]
+
+
+def test_aten_fallback() -> None:
+    made = proto(lambda a, b: torch.special.zeta(torch.relu(a), b) * 2, (A, B), operator_export_type=OperatorExportTypes.ONNX_ATEN_FALLBACK)
+    kept = next(n for n in made.graph.node if n.op_type == "ATen")
+    assert (kept.domain, attributes(kept)) == ("org.pytorch.aten", {"operator": b"special_zeta", "overload_name": b""})
+    assert {"Relu", "Mul"} <= {n.op_type for n in made.graph.node} and shape(made) == [2, 3]
+
+
+def test_aten_fallback_says_which_custom_operator_is_missing() -> None:
+    with pytest.raises(errors.UnsupportedOperatorError, match="onnxport_tests::foo"):
+        proto(lambda a, b: foo(a, b, 1.5, 2), (A, B), operator_export_type=OperatorExportTypes.ONNX_ATEN_FALLBACK)
+
+
+def test_all_aten() -> None:
+    made = proto(lambda a, b: torch.cat([torch.relu(a), b * 2], 1).sum(1), (A, B), operator_export_type=OperatorExportTypes.ONNX_ATEN)
+    kept = [attributes(n)["operator"] for n in made.graph.node if n.op_type == "ATen"]
+    assert kept == [b"relu", b"mul", b"cat", b"sum"]
+    assert shape(made) == [2]
+
+
+def test_all_aten_with_a_dynamic_axis() -> None:
+    made = proto(lambda a: torch.relu(a).reshape(a.shape[0] * 3), (A,), operator_export_type=OperatorExportTypes.ONNX_ATEN,
+                 input_names=["a"], dynamic_axes={"a": {0: "n"}})
+    assert [attributes(n)["operator"] for n in made.graph.node if n.op_type == "ATen"] == [b"relu", b"reshape"]
+
+
+@pytest.mark.parametrize("kind", list(OperatorExportTypes))
+def test_a_plain_model_is_the_same_but_for_aten(kind: OperatorExportTypes) -> None:
+    made = proto(lambda a: torch.relu(a), (A,), operator_export_type=kind)
+    assert ops(made) == (["org.pytorch.aten::ATen"] if kind == OperatorExportTypes.ONNX_ATEN else ["Relu"])
+
+
+def test_pytorch_members_are_accepted() -> None:
+    made = proto(lambda a, b: foo(a, b, 1.5, 2), (A, B), operator_export_type=torch.onnx.OperatorExportTypes.ONNX_FALLTHROUGH)
+    assert ops(made) == ["onnxport_tests::foo"]
