@@ -482,3 +482,25 @@ def test_all_missing_operators_are_named_at_once() -> None:
     assert "Couldn't export operator" in text and "one" in text and "two" in text and "inner" in text and "test_export.py" in text
 
 
+
+
+# ---------------------------------------------------------------- afterwards
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_torch_is_as_it_was(fails: bool) -> None:
+    def forward(self: Any, x: torch.Tensor) -> torch.Tensor:
+        y = x.clone()
+        y[0] = 1
+        if fails:
+            raise KeyError("broken")
+        return y[x.shape[0] - 1:]
+
+    before = dict(vars(torch.Tensor)), torch.tensor, dict(vars(nn.functional)), torch.onnx.is_in_onnx_export()
+    if fails:
+        with pytest.raises(KeyError, match="broken"):
+            onnxport.export(module(forward), torch.ones(2, 3), dynamic_axes={"x": {0: "n"}})
+    else:
+        onnxport.export(module(forward), torch.ones(2, 3), dynamic_axes={"x": {0: "n"}})
+    assert (dict(vars(torch.Tensor)), torch.tensor, dict(vars(nn.functional)), torch.onnx.is_in_onnx_export()) == before
+    assert torch.tensor([torch.tensor(1), torch.tensor(2)]).tolist() == [1, 2]  # a Tensor that counted as a sequence would raise

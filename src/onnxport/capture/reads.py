@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
+from torch.overrides import TorchFunctionMode
 
 from onnxport import errors
 from onnxport.aten.source import LIBRARY
@@ -202,44 +203,45 @@ def _stacked(data: Any) -> torch.Tensor:
     return torch.tensor(data)
 
 
-def _getitem() -> Callable[..., Any]:
+_look, _assign = torch.Tensor.__getitem__, torch.Tensor.__setitem__
+
+
+class _Indexing(TorchFunctionMode):
+    """Stands before `x[key]` in this thread. (A class whose `__getitem__` was replaced once counts as a sequence ever after.)"""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is _look and torch_private.is_tracing():
+            return _index(*args)
+        if func is _assign and torch_private.is_tracing():
+            return _put(*args)
+        return func(*args, **kwargs) if kwargs else func(*args)
+
+
+def _index(self: torch.Tensor, key: Any) -> Any:
     """`x[c]` with a bool tensor `c` of rank 0 is traced as the mask that it is; PyTorch reads `c` and says nothing."""
-    original = torch.Tensor.__getitem__
-
-    def index(self: torch.Tensor, key: Any) -> Any:
-        if _recorder.reads is not None and torch_private.is_tracing():
-            if _is_truth(key):
-                return original(self.unsqueeze(0), key.reshape(1))
-            _note_truths(key)
-        return original(self, key)
-
-    return index
+    if _is_truth(key):
+        return _look(self.unsqueeze(0), key.reshape(1))
+    _note_truths(key)
+    return _look(self, key)
 
 
-def _setitem() -> Callable[..., Any]:
+def _put(self: torch.Tensor, key: Any, value: Any) -> None:
     """`x[key] = value` traced for all sizes: PyTorch takes leading ones off the value by a `view` to the example's sizes."""
-    original, look = torch.Tensor.__setitem__, torch.Tensor.__getitem__
-
-    def assign(self: torch.Tensor, key: Any, value: Any) -> None:
-        if _recorder.reads is None or not torch_private.is_tracing():
-            return original(self, key, value)
-        if _is_truth(key):
-            self, key = self.unsqueeze(0), key.reshape(1)
-        _note_truths(key)
-        if not isinstance(value, torch.Tensor):
-            return original(self, key, value)
-        if _is_basic(key):
-            target = look(self, key)
-            extra = value.dim() - target.dim()
-            if extra > 0 and any(size != 1 for size in _sizes(value)[:extra]):
-                return original(self, key, value)  # which raises
-            for _ in range(extra):
-                value = value.select(0, 0)  # there is one, at all sizes that PyTorch takes
-            target.copy_(value)
-            return None
-        return original(self, key, _without_ones(value))
-
-    return assign
+    if _is_truth(key):
+        self, key = self.unsqueeze(0), key.reshape(1)
+    _note_truths(key)
+    if not isinstance(value, torch.Tensor):
+        return _assign(self, key, value)
+    if _is_basic(key):
+        target = _look(self, key)
+        extra = value.dim() - target.dim()
+        if extra > 0 and any(size != 1 for size in _sizes(value)[:extra]):
+            return _assign(self, key, value)  # which raises
+        for _ in range(extra):
+            value = value.select(0, 0)  # there is one, at all sizes that PyTorch takes
+        target.copy_(value)
+        return None
+    return _assign(self, key, _without_ones(value))
 
 
 def _without_ones(value: torch.Tensor) -> torch.Tensor:
@@ -324,15 +326,13 @@ _READS = {
 
 
 def _install() -> dict[Any, Any]:
-    before: dict[Any, Any] = {name: vars(torch.Tensor).get(name) for name in (*_READS, *_IN_PLACE, *_RESIZES, "__getitem__", "__setitem__", "data")}
+    before: dict[Any, Any] = {name: vars(torch.Tensor).get(name) for name in (*_READS, *_IN_PLACE, *_RESIZES, "data")}
     for name, kind in _READS.items():
         setattr(torch.Tensor, name, _reading(name, kind))
     for name, plain in _IN_PLACE.items():
         setattr(torch.Tensor, name, _out_of_place(name, plain))
     for name in _RESIZES:
         setattr(torch.Tensor, name, _resize(name))
-    setitem, getitem = _setitem(), _getitem()
-    torch.Tensor.__setitem__, torch.Tensor.__getitem__ = setitem, getitem  # type: ignore[method-assign]
     torch.Tensor.data = _data()  # type: ignore[assignment]
     for owner, name, function in [*protocols.patches(_capturing, _note), *_makers()]:
         before[owner, name] = vars(owner).get(name)
@@ -366,7 +366,7 @@ def replaced() -> list[torch.Tensor]:
 def recorded() -> Iterator[list[tuple[str, Any, Any, str]]]:
     """Collects (kind, traced value, what Python saw, source line) of every read in this thread."""
     before = _recorder.reads, _recorder.literals, _recorder.replaced
-    with _hooks():
+    with _hooks(), _Indexing():
         _recorder.reads, _recorder.literals, _recorder.replaced = [], {}, []
         try:
             yield _recorder.reads
