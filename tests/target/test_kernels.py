@@ -147,6 +147,11 @@ def test_binary(op_type: str, expected: Expected, dtype: Any):
     same_at_every_opset(op(op_type), [a, b], expected)
 
 
+def test_remainders_of_narrow_integers_do_not_overflow():
+    a, b = np.array([50, 100, -100, -28], np.int8), np.array([100, 101, 101, -92], np.int8)
+    same_at_every_opset(op("Mod"), [a, b], torch.remainder)
+
+
 @pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.int64])
 @pytest.mark.parametrize(("op_type", "expected"), [("Abs", torch.abs), ("Neg", torch.neg), ("Sign", torch.sign), ("Relu", torch.relu)])
 def test_unary(op_type: str, expected: Expected, dtype: Any):

@@ -392,11 +392,14 @@ def _mod(g: Builder, form: Form) -> Made:
     a, b = form.inputs
     if form.x.dtype not in INTEGERS:
         raise refusal(g, "Mod of floats", 10)
+    narrow = form.x.dtype
+    assert narrow is not None
+    a, b = [g.op("Cast", v, to=DataType.INT64) for v in (a, b)]  # the sum below does not fit into a narrow type
     rest = g.op("Sub", a, g.op("Mul", g.op("Div", a, b), b))
-    if form.attrs.get("fmod"):
-        return (rest,)
-    shifted = g.op("Add", rest, b)
-    return (g.op("Sub", shifted, g.op("Mul", g.op("Div", shifted, b), b)),)
+    if not form.attrs.get("fmod"):
+        shifted = g.op("Add", rest, b)
+        rest = g.op("Sub", shifted, g.op("Mul", g.op("Div", shifted, b), b))
+    return (rest if narrow == DataType.INT64 else g.op("Cast", rest, to=narrow),)
 
 
 def _float_mod(g: Builder, form: Form) -> Made:
