@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.nn import functional as F
 
 from tests.ops.harness import NEWEST, Case, check, expand
 
@@ -59,6 +60,8 @@ CASES = [
     Case("sum_empty", of("sum", 1), (torch.zeros(2, 0),), [(torch.zeros(3, 0),)], {0: {0: "n"}}),
     Case("prod_empty", of("prod", 1), (torch.zeros(2, 0),)),
     Case("mean_empty", of("mean", 1), (torch.zeros(2, 0),)),
+    Case("mean_may_be_empty", lambda x: (x[:, 1:].mean(1), x[:, 1:].var(1), x[:, 1:].std(1, unbiased=False)), (torch.randn(2, 4),), [(torch.randn(3, 1),)], "all"),
+    Case("mean_of_chosen", lambda x: (x[x > 0].mean(), x[x > 0].std(), F.mse_loss(x[x > 0], x[x > 0])), (torch.randn(9),), [(-torch.ones(4),)], "all"),
     rows("mean", opsets=EVERY),
     rows("mean", (1, -1), True, label="dims", opsets=EVERY),
     rows("mean", dtype=torch.float32, make=ints, label="dtype"),

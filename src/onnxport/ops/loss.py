@@ -7,6 +7,7 @@ import math
 import torch
 
 from onnxport.ops import windows
+from onnxport.ops.reduction import average
 from onnxport.ops.registry import aten
 from onnxport.ops.support import Number, cast, promoted, rank_of, shape_of
 from onnxport.target import dims, sizes
@@ -22,7 +23,7 @@ def reduced(g: Builder, x: Value, reduction: int) -> Value:
     """The mean or the sum of all elements, or `x` itself."""
     if reduction == 0 or rank_of(x) == 0:
         return x
-    return g.op("ReduceMean" if reduction == 1 else "ReduceSum", x, keepdims=0)
+    return average(g, x, range(rank_of(x)), False) if reduction == 1 else g.op("ReduceSum", x, keepdims=0)
 
 
 def number(g: Builder, value: float, like: Value) -> Value:

@@ -36,6 +36,14 @@ def count(x: Value, axes: Sequence[int]) -> Size:
     return dims.product(shape_of(x)[a] for a in axes)
 
 
+def may_be_none(g: Builder, n: Size) -> bool:
+    """Whether `n` elements may be none in a running graph; the axes of its inputs are taken to have at least one."""
+    if isinstance(n, int):
+        return n == 0
+    given = {name: dims.symbol(name, 1) for name in n.symbols if name in g.sources and g.sources[name][0].node is None}
+    return dims.compare(">=", dims.substitute(n, given), 1) is not True
+
+
 def wide(g: Builder, x: Value) -> Value:
     """Half floats as float32, in which PyTorch accumulates."""
     return cast(g, x, DataType.FLOAT) if x.dtype in HALVES else x
@@ -102,8 +110,10 @@ def mean(g: Builder, self: Value, dim: Axes = None, keepdim: bool = False, dtype
 
 def average(g: Builder, x: Value, axes: Sequence[int], keepdim: bool) -> Value:
     """The mean, where ONNX Runtime gives 0 for no elements."""
-    result = reduce(g, "ReduceMean", x, axes, keepdim)
-    return result if count(x, axes) != 0 else g.op("Div", result, g.const(0.0, x.dtype))
+    n = count(x, axes)
+    if may_be_none(g, n):
+        return g.op("Div", reduce(g, "ReduceSum", x, axes, keepdim), size_as(g, n, x.dtype))
+    return reduce(g, "ReduceMean", x, axes, keepdim)
 
 
 @aten
@@ -318,7 +328,8 @@ def _degrees(g: Builder, n: Size, correction: Number, dtype: DataType | None) ->
     if isinstance(n, int):
         return g.const(max(float(n - correction), 0.0), dtype)
     if float(correction).is_integer():
-        return size_as(g, dims.maximum(n - int(correction), 0) if correction > 1 else n - int(correction), dtype)
+        least = correction > 1 or may_be_none(g, n)
+        return size_as(g, dims.maximum(n - int(correction), 0) if least else n - int(correction), dtype)
     return g.op("Max", g.op("Sub", size_as(g, n, dtype), g.const(correction, dtype)), g.const(0.0, dtype))
 
 
@@ -331,7 +342,7 @@ def moments(g: Builder, x: Value, dim: Axes, correction: Number, keepdim: bool, 
     if not axes:  # one number is 0 away from its mean
         return g.op("Div", apart, _degrees(g, 1, correction, x.dtype)), middle
     if correction == 0 and not isinstance(n, int):
-        spread = reduce(g, "ReduceMean", g.op("Mul", apart, apart), axes, keepdim)
+        spread = average(g, g.op("Mul", apart, apart), axes, keepdim)
         return (g.op("Sqrt", spread) if root else spread), middle
     degrees = _degrees(g, n, correction, x.dtype)
     spread = reduce(g, "ReduceL2" if root else "ReduceSumSquare", apart, axes, keepdim)
