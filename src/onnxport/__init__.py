@@ -75,6 +75,7 @@ globals().update(_opset_modules)
 _LATER = {
     "JitScalarType": "onnxport.compat.scalar_type", "SymbolicContext": "onnxport.symbolics.old_context",
     **dict.fromkeys(("disable_log", "enable_log", "export_to_pretty_string", "is_in_onnx_export", "unconvertible_ops"), "onnxport.compat.utils"),
+    **dict.fromkeys(("install", "uninstall"), "onnxport.compat.installing"),
 }
 
 
@@ -92,6 +93,6 @@ def __getattr__(name: str) -> Any:
 
 __all__ = [
     "JitScalarType", "ONNXProgram", "OperatorExportTypes", "SymbolicContext", "TrainingMode", "__version__", "disable_log", "enable_log", "errors",
-    "export", "export_to_pretty_string", "is_in_onnx_export", "register_custom_op_symbolic", "select_model_mode_for_export",
-    "unregister_custom_op_symbolic",
+    "export", "export_to_pretty_string", "install", "is_in_onnx_export", "register_custom_op_symbolic", "select_model_mode_for_export",
+    "uninstall", "unregister_custom_op_symbolic",
 ]
