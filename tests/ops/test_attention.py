@@ -124,3 +124,13 @@ class Attend(nn.Module):
 
     def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
         return sdpa(q, k, v, **self.kwargs)
+
+
+def test_whether_it_is_causal_may_depend_on_a_size() -> None:
+    def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=q.shape[-2] > 1)
+
+    three = (torch.randn(1, 2, 3, 4), torch.randn(1, 2, 3, 4), torch.randn(1, 2, 3, 4))
+    one = (torch.randn(1, 2, 1, 4), torch.randn(1, 2, 5, 4), torch.randn(1, 2, 5, 4))
+    more = (torch.randn(1, 2, 4, 4), torch.randn(1, 2, 6, 4), torch.randn(1, 2, 6, 4))
+    check(Case("causal_by_size", attend, three, [one, more], {0: {2: "t"}, 1: {2: "s"}, 2: {2: "s"}}), 18)

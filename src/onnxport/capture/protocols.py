@@ -129,12 +129,14 @@ def _check_with(sized: Callable[[torch.Tensor], bool]) -> Callable[..., None]:
 
 
 def attention(active: Callable[[], bool]) -> Callable[..., torch.Tensor]:
-    """`scaled_dot_product_attention(..., is_causal=n > 1)`: PyTorch takes a bool only."""
+    """`scaled_dot_product_attention(..., is_causal=n > 1)`: PyTorch takes a bool only, and the file needs both masks."""
     original = torch.nn.functional.scaled_dot_product_attention
 
-    def attend(*args: Any, **kwargs: Any) -> torch.Tensor:
-        if active() and isinstance(kwargs.get("is_causal"), torch.Tensor) and is_size(kwargs["is_causal"]):
-            kwargs["is_causal"] = bool(kwargs["is_causal"])
-        return original(*args, **kwargs)
+    def attend(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, attn_mask: torch.Tensor | None = None, dropout_p: float = 0.0,
+               is_causal: Any = False, **others: Any) -> torch.Tensor:
+        if active() and attn_mask is None and isinstance(is_causal, torch.Tensor) and is_size(is_causal):
+            seen = torch.ones(query.shape[-2], key.shape[-2], dtype=torch.bool).tril()
+            attn_mask, is_causal = seen | ~is_causal, False
+        return original(query, key, value, attn_mask=attn_mask, dropout_p=dropout_p, is_causal=is_causal, **others)
 
     return attend

@@ -22,6 +22,7 @@ from onnxport.target.value import Block, Constant, DataType, Node, Shape, Value
 
 RANDOM = frozenset({"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli", "Dropout"})
 INT64 = DataType.INT64
+_LEAST = -(1 << 63)
 
 
 class Builder:
@@ -126,7 +127,7 @@ class Builder:
             return int(value.const.tensor.reshape(()).item())
         found = self.block.known.get(("size", value.key))
         if found is None:
-            symbol = self.fresh(value, None, "n")
+            symbol = self.fresh(value, None, "n", low=_LEAST)  # a number of the data may be negative
             found = (Value(INT64, (), content=(symbol,)),)
             self.block.known["size", value.key] = found
         assert found[0].content is not None
