@@ -38,6 +38,7 @@ RIGHT: dict[str, Callable[[Tensor], Any]] = {
     "strides": lambda x: x * sum(x.reshape(1, *x.shape).stride()),
     "round": lambda x: x.new_zeros(round(x.shape[1])),
     "prod": lambda x: x.reshape(math.prod(x.shape)),
+    "is_causal": lambda x: F.scaled_dot_product_attention(x[None], x[None], x[None], is_causal=x.shape[0] > 3),
     "pad-nothing": lambda x: F.pad(x[None], (x.shape[1] // 2, 0), mode="circular"),
 }
 GUARDED: dict[str, tuple[Callable[[Tensor], Any], str]] = {
@@ -45,7 +46,6 @@ GUARDED: dict[str, tuple[Callable[[Tensor], Any], str]] = {
     "set": (lambda x: x * (2 if x.shape[0] in {4, 5} else 3), "== 4"),
     "hash": (lambda x: x * hash(x.shape[0]), "== 4"),
     "_check": (checked, "> 1"),
-    "is_causal": (lambda x: F.scaled_dot_product_attention(x[None], x[None], x[None], is_causal=x.shape[0] > 1), "> 1"),
 }
 REFUSED: dict[str, Callable[[Tensor], Any]] = {
     "round": lambda x: x.new_zeros(round(x.shape[1] * 1.5)),

@@ -23,7 +23,7 @@ from torch.overrides import TorchFunctionMode
 
 from onnxport import errors
 from onnxport.aten.source import LIBRARY
-from onnxport.capture import protocols, torch_private
+from onnxport.capture import bools, protocols, torch_private
 
 
 class Recorder(threading.local):
@@ -214,6 +214,8 @@ class _Indexing(TorchFunctionMode):
             return _index(*args)
         if func is _assign and torch_private.is_tracing():
             return _put(*args)
+        if func in bools.FUNCTIONS:
+            return bools.call(func, args, kwargs or {})
         return func(*args, **kwargs) if kwargs else func(*args)
 
 

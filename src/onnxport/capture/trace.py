@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from onnxport import errors
 from onnxport.aten.graph import Block, Graph, Read, Value
 from onnxport.capture import reads, torch_private
 from onnxport.capture.compiled import uncompiled
@@ -36,6 +37,12 @@ def scope_names(model: Any) -> dict[Any, str]:
     return names
 
 
+# What the tracer's failures look like, and where they come from.
+_FAILURES = {
+    "alias_analysis.cpp": "a number has a type that it does not expect in this operator",
+    "unordered_map::at": "an autograd.Function (torch.utils.checkpoint with use_reentrant=True is one) uses a tensor that is not among its arguments",
+}
+
 # Runs the model on the given tensors: flat outputs, their names, and how they were nested.
 Call = Callable[[list[torch.Tensor]], tuple[list[Any], list[str], Any]]
 
@@ -47,6 +54,11 @@ def trace(model: Any, tensors: list[torch.Tensor], input_names: list[str], call:
     except TypeError:
         if dynamic:
             raise
+    except RuntimeError as error:
+        reason = next((text for mark, text in _FAILURES.items() if mark in str(error)), None)
+        if reason is None:
+            raise
+        raise errors.CaptureError(f"PyTorch's tracer fails at this model: {reason} (capture='export' takes another way)\n  {error}") from error
     return _trace(model, tensors, input_names, call, True)
 
 
