@@ -504,3 +504,12 @@ def test_torch_is_as_it_was(fails: bool) -> None:
         onnxport.export(module(forward), torch.ones(2, 3), dynamic_axes={"x": {0: "n"}})
     assert (dict(vars(torch.Tensor)), torch.tensor, dict(vars(nn.functional)), torch.onnx.is_in_onnx_export()) == before
     assert torch.tensor([torch.tensor(1), torch.tensor(2)]).tolist() == [1, 2]  # a Tensor that counted as a sequence would raise
+
+
+@pytest.mark.parametrize("way", ["trace", "export"])
+def test_numbers_that_the_model_returns_are_outputs(way: str) -> None:
+    model = module(lambda self, x: (x * 2, 3, {"scale": 2.5, "flag": True, "nothing": None}, x.shape[0]))
+    made = proto(model, torch.ones(2), dynamic_axes={"x": {0: "n"}}, capture=way)
+    got = run(made, torch.ones(4))
+    assert [g.tolist() for g in got] == [[2.0] * 4, 3, 2.5, True, 4]
+    assert [g.dtype.name for g in got] == ["float32", "int64", "float32", "bool", "int64"]

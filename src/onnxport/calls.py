@@ -33,12 +33,12 @@ class Call:
         """Calls the model with `tensors` in place of its own."""
         args, kwargs = self.spec.unflatten(tensors)
         result = self.model(*args, **kwargs)
-        leaves, spec = structure.flatten(result)
+        leaves, spec = structure.flatten(result, numbers=True)  # outputs of rank 0
         for leaf in spec.constants:
             if not isinstance(leaf.value, (type(None), bool, int, float, str)):
                 raise errors.CaptureError(
                     f"the output {leaf.path or 'of the model'} is of type {type(leaf.value).__name__}, which cannot be an output of an ONNX graph")
-        if not leaves:
+        if not any(isinstance(leaf.value, torch.Tensor) for leaf in leaves):
             raise errors.CaptureError(f"the model returned no tensor, but {type(result).__name__}")
         return [leaf.value for leaf in leaves], [leaf.path for leaf in leaves], spec
 

@@ -201,10 +201,10 @@ class CallSpec:
         return rest if rest and parameter is not None and parameter.kind is inspect.Parameter.VAR_KEYWORD else path
 
 
-def flatten(value: Any, path: str = "") -> tuple[list[Leaf], Spec]:
-    """The tensors in `value`, in order, with their paths (`path` stands before each), and the rest."""
+def flatten(value: Any, path: str = "", numbers: bool = False) -> tuple[list[Leaf], Spec]:
+    """The tensors in `value`, in order, with their paths (`path` stands before each), and the rest. numbers: those are leaves too."""
     leaves: list[Leaf] = []
-    return leaves, _take_apart(value, path, leaves)
+    return leaves, _take_apart(value, path, leaves, numbers)
 
 
 def flatten_call(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any] | None = None) -> tuple[list[Leaf], CallSpec]:
@@ -232,14 +232,14 @@ def _below(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-def _take_apart(value: Any, path: str, leaves: list[Leaf]) -> Spec:
-    if isinstance(value, _TENSORS):
+def _take_apart(value: Any, path: str, leaves: list[Leaf], numbers: bool = False) -> Spec:
+    if isinstance(value, _TENSORS) or (numbers and type(value) in (bool, int, float)):
         leaves.append(Leaf(path, value))
         return Spec("tensor")
     parts = _parts(value)
     if parts is None:
         return Spec("constant", constant=value)
-    children = [_take_apart(member, _below(path, name), leaves) for name, member in zip(parts.names, parts.members)]
+    children = [_take_apart(member, _below(path, name), leaves, numbers) for name, member in zip(parts.names, parts.members)]
     return Spec("container", parts=parts, children=children)
 
 

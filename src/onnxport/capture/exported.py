@@ -266,18 +266,21 @@ def _attribute(program: Any, target: str) -> Any:
     return found
 
 
+_NUMBERS = (bool, int, float)
+
+
 def _outputs(program: Any, graph: Graph, prefix: str) -> None:
     """Splits what the graph returns into what `forward` returned and the new values of buffers and inputs."""
     changes = {OutputKind.BUFFER_MUTATION: "buffer", OutputKind.USER_INPUT_MUTATION: "input"}
     for spec, arg in zip(program.graph_signature.output_specs, graph.block.outputs, strict=True):
         if spec.kind == OutputKind.USER_OUTPUT:
-            if isinstance(arg, Value):
+            if isinstance(arg, Value) or type(arg) in _NUMBERS:
                 graph.outputs.append(arg)
         elif spec.kind in changes and isinstance(arg, Value):
             graph.mutated.append(Mutation(_inside(spec.target, prefix), changes[spec.kind], arg))
     returned = set(map(id, graph.outputs))
     graph.mutated = [m for m in graph.mutated if id(m.value) not in returned]
-    graph.block.outputs = list(graph.outputs)
+    graph.block.outputs = [output for output in graph.outputs if isinstance(output, Value)]
     graph.output_names = _paths(program, len(graph.outputs))
 
 
@@ -287,7 +290,7 @@ def _paths(program: Any, count: int) -> list[str]:
     if spec is None:
         return [""] * count
     specs = [s for s in program.graph_signature.output_specs if s.kind == OutputKind.USER_OUTPUT]
-    names = [name for name, s in zip(torch_private.tree_paths(spec), specs, strict=False) if not hasattr(s.arg, "value")]
+    names = [name for name, s in zip(torch_private.tree_paths(spec), specs, strict=False) if type(getattr(s.arg, "value", 0)) in _NUMBERS]
     return names if len(names) == count else [""] * count
 
 
