@@ -44,6 +44,8 @@ def export(model: Any, args: Any, f: Any = None, *, kwargs: dict[str, Any] | Non
     call = choose.call_of(model, args, kwargs)
     if choose.is_program(model):
         options = dataclasses.replace(options, training=TrainingMode.PRESERVE)  # a program is in the mode that it was captured in
+    elif options.training == TrainingMode.PRESERVE and isinstance(model, torch.nn.Module) and not any(m.training for m in model.modules()):
+        options = dataclasses.replace(options, training=TrainingMode.EVAL)
     with _collector_paused():
         with progress.stage("capture"), select_model_mode_for_export(model, options.training):
             traced = choose.capture(model, call, input_names(call, options), capture, options.dynamic_axes, dynamic_shapes)
@@ -62,6 +64,7 @@ def convert(model: Any, call: Call, traced: Traced, options: Options, foreign: A
     face = interface(graph, call, options)
     builder = Builder(options.opset, fold_parameters=options.constant_folding and options.export_params)
     builder.versions = options.custom_opsets
+    builder.training_forms = options.training == TrainingMode.TRAINING and options.mutations != "outputs"
     if foreign is None and any(node.op == "prim::PythonOp" for node in walk(graph.block)):
         foreign = _foreign(options, needed=True)
     lowering = Lowering(graph, builder, face.input_shapes, weights_as_inputs=not options.export_params, decompositions=decompositions,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import torch
 
+from onnxport.ops.reduction import var
 from onnxport.ops.registry import aten
 from onnxport.ops.support import cast, rank_of, shape_of
 from onnxport.target import dims, sizes
@@ -14,6 +15,7 @@ from onnxport.target.dims import Size, is_static
 from onnxport.target.dtypes import to_torch
 from onnxport.target.value import DataType, Value
 
+_SHARED = 8
 _HALVES = frozenset({DataType.FLOAT16, DataType.BFLOAT16})
 
 
@@ -97,6 +99,46 @@ def native_batch_norm(g: Builder, input: Value, weight: Value | None, bias: Valu
     dtype = DataType.FLOAT if input.dtype in _HALVES else input.dtype
     empty = g.const(torch.zeros(0, dtype=to_torch(dtype)))  # type: ignore[arg-type]
     return [_by_running_stats(g, input, weight, bias, running_mean, running_var, eps), empty, empty]
+
+
+@aten
+def _native_batch_norm_legit_functional(g: Builder, input: Value, weight: Value | None, bias: Value | None, running_mean: Value,
+                                        running_var: Value, training: bool, momentum: float, eps: float) -> list[Value]:
+    """_native_batch_norm_legit_functional(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var,
+    bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor running_var_out)
+
+    ONNX ReduceMean and what follows; where training forms are wanted and exist (opset 14), BatchNormalization with `training_mode`. Its own
+    running statistics are left alone: PyTorch's variance is the unbiased one, and ONNX Runtime writes them over the file's.
+    """
+    if not training:
+        made = native_batch_norm(g, input, weight, bias, running_mean, running_var, training, momentum, eps)
+        return [*made, running_mean, running_var]
+    made = _by_batch_stats(g, input, weight, bias, eps)
+    if g.training_forms and g.opset >= 14 and input.dtype not in _HALVES and input.dtype == running_mean.dtype == running_var.dtype:
+        channels = [shape_of(input)[1]]
+        given = [constant_or(g, v, fill, channels, input.dtype) for v, fill in ((weight, 1.0), (bias, 0.0))]  # type: ignore[arg-type]
+        made[0] = g.op("BatchNormalization", input, *given, _apart(g, running_mean), _apart(g, running_var), epsilon=eps, momentum=1.0 - momentum,
+                       training_mode=1, outputs=3)[0]
+    variance = var(g, input, dim=[i for i in range(rank_of(input)) if i != 1], correction=1)
+    return [*made, _moved(g, running_mean, made[1], momentum), _moved(g, running_var, variance, momentum)]
+
+
+def _apart(g: Builder, statistic: Value) -> Value:
+    """A running statistic that equals no other constant of the file.
+
+    ONNX Runtime stores equal vectors of up to 8 numbers once, and then writes the new statistic over the old one: also over a weight
+    that has the same numbers (a new layer's are all ones). What training starts from may differ in the last digits.
+    """
+    if statistic.const is None or statistic.const.tensor.numel() > _SHARED:
+        return statistic
+    number = len(g.block.nodes) + 2
+    old = statistic.const.tensor.detach()
+    return g.constant(old * (1 + number * 2**-22) + number * 1e-30, name=statistic.const.name, parameter=True)
+
+
+def _moved(g: Builder, old: Value, new: Value, momentum: float) -> Value:
+    """A running statistic after one more batch."""
+    return g.op("Add", old, g.op("Mul", g.op("Sub", cast(g, new, old.dtype), old), g.const(momentum, old.dtype)))  # type: ignore[arg-type]
 
 
 @aten("_native_batch_norm_legit.no_stats")

@@ -36,6 +36,7 @@ class Builder:
         self.fold_parameters = fold_parameters
         self.root = self.block = Block()
         self.domains: dict[str, int] = {"": opset}
+        self.training_forms = False  # normalisations are wanted in the form that ONNX trains
         self.versions: Mapping[str, int] = {}  # of domains other than ONNX's own
         self.sources: dict[str, tuple[Value, int | None]] = {}  # symbol -> (tensor, axis), axis None: the scalar's value
         self.hints: dict[str, int] = {}  # symbol -> its number in the example

@@ -297,9 +297,11 @@ class _Functionaliser:
 
     def statistics(self, node: Node, before: dict[str, Arg]) -> None:
         """Running statistics get new values. The node itself does not look at them then."""
+        read = dict(node.args)
         for name, new in list(statistics.written(self.make, node)):
             self.memory.write(self.memory.place(before[name]), new, node)
             node.args[name] = None
+        statistics.functional(node, read)
 
     def copy(self, node: Node, place: Place) -> Value | None:
         """`copy_`: cast and broadcast. None where a place is copied onto itself, as `x[0] += 1` does in the end."""

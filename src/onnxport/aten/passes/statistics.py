@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from onnxport.aten.graph import Node, Value
+import torch
+
+from onnxport.aten.graph import Arg, Node, Value
 from onnxport.aten.make import Maker
 
 # operator -> the argument that switches the update on
@@ -30,6 +32,19 @@ def written(make: Maker, node: Node) -> Iterator[tuple[str, Value]]:
         old = args[name]
         x = make.cast(data, old.dtype) if data.dtype != old.dtype else data
         yield name, make.emit("aten::lerp", "Scalar", old, self=old, end=_statistic(make, node, x, old, overload), weight=momentum)
+
+
+def functional(node: Node, read: dict[str, Arg]) -> None:
+    """Makes of `batch_norm` in training the operator that gives its statistics as results; `read`: its arguments as it read them."""
+    mean = read.get("running_mean")
+    if node.op != "aten::batch_norm" or not isinstance(read["momentum"], float) or not isinstance(mean, Value):
+        return
+    if mean.shape is None or mean.dtype not in (torch.float32, torch.float64):  # halves are computed, and their statistics kept, in float32
+        return
+    names = ("input", "weight", "bias", "running_mean", "running_var", "training", "momentum", "eps")
+    node.op, node.overload, node.schema = "aten::_native_batch_norm_legit_functional", "", None
+    node.args = {name: read[name] for name in names}
+    node.outputs = [*node.outputs, *[Value("tensor", mean.dtype, mean.shape) for _ in range(4)]]
 
 
 def _statistic(make: Maker, node: Node, x: Value, old: Value, overload: str) -> Value:

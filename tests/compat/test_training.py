@@ -1,0 +1,82 @@
+"""`training=TRAINING`: ONNX's training forms, and what becomes of running statistics."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import pytest
+import torch
+
+from onnxport import TrainingMode
+from tests.compat.running import ops, proto, run
+
+nn = torch.nn
+
+
+def trained(model: nn.Module, x: torch.Tensor) -> list[np.ndarray]:
+    model = copy.deepcopy(model).train()
+    y = model(x)
+    return [t.detach().numpy() for t in (y, *model.buffers())]
+
+
+@pytest.mark.parametrize("opset", [7, 9, 13, 14, 15, 18, 22])
+@pytest.mark.parametrize("norm", [nn.BatchNorm2d(3), nn.BatchNorm2d(3, momentum=0.3, eps=1e-3), nn.BatchNorm2d(3, affine=False)])
+def test_running_statistics_as_outputs(norm: nn.Module, opset: int) -> None:
+    model, x = nn.Sequential(nn.Conv2d(2, 3, 3), norm), torch.randn(4, 2, 6, 6)
+    made = proto(model, (x,), training=TrainingMode.TRAINING, opset_version=opset, mutations="outputs", do_constant_folding=False,
+                 input_names=["x"], dynamic_axes={"x": {0: "n", 2: "h"}})
+    x = torch.randn(5, 2, 8, 6)
+    fed = {"x": x} | {i.name: dict(model.state_dict())[i.name] for i in made.graph.input if i.name != "x"}
+    found = run(made, *[fed[i.name] for i in made.graph.input if i.name not in {t.name for t in made.graph.initializer}])
+    for result, expected in zip(found, trained(model, x), strict=True):
+        np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16])
+def test_other_types(dtype: torch.dtype) -> None:
+    model, x = nn.BatchNorm1d(3).to(dtype), torch.randn(8, 3, dtype=dtype)
+    made = proto(model, (x,), training=TrainingMode.TRAINING, mutations="ignore")
+    np.testing.assert_allclose(run(made, x)[0], trained(model, x)[0], rtol=1e-2 if dtype == torch.float16 else 1e-9, atol=1e-3)
+
+
+def test_dropout_and_nothing_folded() -> None:
+    model = nn.Sequential(nn.Conv2d(2, 3, 3), nn.BatchNorm2d(3), nn.Dropout(0.5))
+    made = proto(model, (torch.randn(4, 2, 6, 6),), training=TrainingMode.TRAINING, mutations="ignore")
+    assert {"Conv", "BatchNormalization", "Dropout"} <= set(ops(made))
+    assert {t.name for t in made.graph.initializer} >= {"0.weight", "0.bias", "1.weight", "1.bias"}
+
+
+@pytest.mark.parametrize("opset", [13, 14, 15, 18, 22])
+@pytest.mark.parametrize("channels", [2, 8, 9, 40])
+def test_the_training_form_runs(opset: int, channels: int) -> None:
+    """Twice, new layers, whose statistics equal their weights."""
+    model, x = nn.Sequential(nn.BatchNorm2d(channels), nn.BatchNorm2d(channels)), torch.randn(4, channels, 6, 6)
+    made = proto(model, (x,), training=TrainingMode.TRAINING, opset_version=opset, mutations="ignore")
+    assert (ops(made).count("BatchNormalization") == 2) == (opset >= 14)
+    session = onnxruntime.InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"])
+    for data in (x, x * 3 + 1):
+        found = session.run(None, {made.graph.input[0].name: data.numpy()})[0]
+        np.testing.assert_allclose(found, trained(model, data)[0], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("mode", "training", "expected"), [
+    (TrainingMode.EVAL, True, ["Conv"]), (TrainingMode.PRESERVE, False, ["Conv"]), (TrainingMode.TRAINING, False, ["Conv", "BatchNormalization"])])
+def test_modes(mode: TrainingMode, training: bool, expected: list[str]) -> None:
+    model = nn.Sequential(nn.Conv2d(2, 3, 3), nn.BatchNorm2d(3)).train(training)
+    assert ops(proto(model, (torch.randn(4, 2, 6, 6),), training=mode, mutations="ignore")) == expected
+    assert all(m.training == training for m in model.modules())
+
+
+def test_frozen_and_training_submodules() -> None:
+    model = nn.Sequential(nn.BatchNorm2d(3).eval(), nn.BatchNorm2d(3).train())
+    made = proto(model, (torch.randn(4, 3, 6, 6),), training=TrainingMode.PRESERVE, mutations="ignore")
+
+    def mode(node: Any) -> int:
+        return next((a.i for a in node.attribute if a.name == "training_mode"), 0)
+
+    assert [mode(n) for n in made.graph.node if n.op_type == "BatchNormalization"] == [0]
+    x = torch.randn(4, 3, 6, 6)
+    np.testing.assert_allclose(run(made, x)[0], copy.deepcopy(model)(x).detach().numpy(), rtol=1e-4, atol=1e-5)
