@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from onnxport import OperatorExportTypes, errors
-from tests.compat.running import foo, ops, pair, proto
+from tests.compat.running import foo, ops, pair, proto, rows
 
 A, B = torch.randn(2, 3), torch.randn(2, 3)
 
@@ -75,3 +75,29 @@ def test_a_plain_model_is_the_same_but_for_aten(kind: OperatorExportTypes) -> No
 def test_pytorch_members_are_accepted() -> None:
     made = proto(lambda a, b: foo(a, b, 1.5, 2), (A, B), operator_export_type=torch.onnx.OperatorExportTypes.ONNX_FALLTHROUGH)
     assert ops(made) == ["onnxport_tests::foo"]
+
+
+def test_sizes_come_from_the_fake_implementation() -> None:
+    torch.library.register_fake("onnxport_tests::rows", lambda x, others, k: x.new_empty(others[0].shape[0], k, x.shape[1]))
+    made = proto(lambda a, b: rows(a, [b, a], 3), (A, torch.randn(4, 3)), operator_export_type=OperatorExportTypes.ONNX_FALLTHROUGH,
+                 input_names=["a", "b"], dynamic_axes={"a": {0: "n", 1: "w"}, "b": {0: "m", 1: "w"}})
+    assert shape(made) == ["m", 3, "w"] and len(made.graph.node[0].input) == 3
+    assert made.graph.output[0].type.tensor_type.elem_type == onnx.TensorProto.FLOAT
+
+
+def test_in_a_branch_of_a_script() -> None:
+    class Branch(torch.nn.Module):
+        def forward(self, a: torch.Tensor) -> torch.Tensor:
+            if a.sum() > 0:
+                a = torch.ops.onnxport_tests.rows(a, [a], 1).sum(1) + 1
+            return a
+
+    made = proto(torch.jit.script(Branch()), (A,), operator_export_type=OperatorExportTypes.ONNX_FALLTHROUGH)
+    branch = next(n for n in made.graph.node if n.op_type == "If").attribute[0].g
+    assert "rows" in [n.op_type for n in branch.node]
+
+
+def test_without_a_fake_implementation_a_size_is_unknown() -> None:
+    made = proto(lambda a: foo(a, a, 1.5, 2), (A,), operator_export_type=OperatorExportTypes.ONNX_FALLTHROUGH,
+                 input_names=["a"], dynamic_axes={"a": {0: "n"}})
+    assert len(shape(made)) == 2

@@ -5,9 +5,12 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import torch
+
+from onnxport.capture import torch_private
 
 _opset = threading.local()
 
@@ -56,3 +59,56 @@ def list_type(element: type | None) -> Any:
     """The type of a list of ints, of floats, or (None) of tensors."""
     inner: Any = torch._C.IntType.get() if element is int else torch._C.FloatType.get() if element is float else torch._C.TensorType.get()
     return torch._C.ListType(inner)
+
+
+@dataclass(frozen=True)
+class Like:
+    """A tensor of which only the type is known. sizes: numbers, and names of sizes that may change with their example."""
+
+    dtype: torch.dtype
+    sizes: tuple[int | tuple[str, int], ...]
+
+
+# dtype and sizes of a result: numbers, expressions over the names, None for what the data decides.
+Result = tuple[torch.dtype, list[int | str | None]]
+
+
+def faked(op: str, overload: str, args: dict[str, Any]) -> list[Result] | None:
+    """What an operator's fake implementation says of its results; None where it has none. Tensors in `args` are given as `Like`."""
+    namespace, _, name = op.partition("::")
+    packet = getattr(getattr(torch.ops, namespace), name, None)
+    function = getattr(packet, overload or "default", None)
+    if function is None:
+        return None
+    mode, symbols = torch_private.symbolic_mode(), {}
+
+    def size(one: int | tuple[str, int]) -> Any:
+        if isinstance(one, int):
+            return one
+        if one[0] not in symbols:
+            symbols[one[0]] = torch_private.symbolic_size(mode, one[0], one[1])
+        return symbols[one[0]]
+
+    def made(arg: Any) -> Any:
+        if isinstance(arg, Like):
+            return torch.empty([size(one) for one in arg.sizes], dtype=arg.dtype)
+        return [made(a) for a in arg] if isinstance(arg, list) else arg
+
+    try:
+        with torch_private.quiet("torch._subclasses.fake_tensor"), mode:
+            results = function(**{key: made(arg) for key, arg in args.items()})
+    except Exception:  # whatever its author wrote: there is nothing to learn from it then
+        return None
+    names = {str(symbol.node.expr): key for key, symbol in symbols.items()}
+    general = not torch_private.guards_of(mode)
+    tensors = results if isinstance(results, (tuple, list)) else [results]
+    if not all(isinstance(t, torch.Tensor) for t in tensors):
+        return None
+    return [(t.dtype, [_size_text(s, names, general) for s in t.shape]) for t in tensors]
+
+
+def _size_text(size: Any, names: dict[str, str], general: bool) -> int | str | None:
+    if isinstance(size, int):
+        return size if general else None
+    text = str(size.node.expr)
+    return names.get(text) if general else None

@@ -10,7 +10,6 @@ import torch
 
 from onnxport import errors
 from onnxport.aten.graph import Node, Schema
-from onnxport.aten.graph import Value as Captured
 from onnxport.aten.scalar_types import NUMBERS, SCALAR_TYPES
 from onnxport.capture import schema as schemas
 from onnxport.capture import scratch as jit
@@ -19,8 +18,10 @@ from onnxport.lower import scalars, structural
 from onnxport.ops.registry import NEUTRAL
 from onnxport.symbolics.context import ATEN_DOMAIN, GraphContext
 from onnxport.symbolics.registry import Snapshot
+from onnxport.target import dims
 from onnxport.target.builder import Builder
 from onnxport.target.dims import Dim
+from onnxport.target.dtypes import from_torch, to_torch
 from onnxport.target.value import DataType, Value
 
 if TYPE_CHECKING:
@@ -61,10 +62,10 @@ class Foreign:
         if node.op == _PYTHON:
             inputs, keywords = _python_inputs(node, args), {"name": node.args["function"].__name__}
             given = [a if not isinstance(a, (Value, Dim)) else g.value(a) for a in inputs]
-            return _results(g, node, function, _call(g, node, function, given, keywords))
+            return _results(g, node, args, function, _call(g, node, function, given, keywords))
         named = {name: g.value(_spelled(arg)) for name, arg in args.items()}
         positional, keywords = _arguments(node, function, named, args)
-        return _results(g, node, function, _call(g, node, function, positional, keywords))
+        return _results(g, node, args, function, _call(g, node, function, positional, keywords))
 
 
 def _is_aten(node: Node) -> bool:
@@ -172,7 +173,7 @@ def _op(node: Node) -> str:
     return str(node.args["function"].__qualname__) if node.op == _PYTHON else node.op
 
 
-def _results(g: GraphContext, node: Node, function: Callable[..., Any], result: Any) -> Any:
+def _results(g: GraphContext, node: Node, args: dict[str, Any], function: Callable[..., Any], result: Any) -> Any:
     """What the function returned, as the builder's values; as many as the operator has outputs."""
     if result is None:
         raise errors.UnsupportedOperatorError(f"Couldn't export operator {_op(node)}: the symbolic function {_name(function)} returned None, "
@@ -190,15 +191,58 @@ def _results(g: GraphContext, node: Node, function: Callable[..., Any], result: 
         made.append(None if item is None else g.result(item))
     if listed:
         return made
-    for value, captured in zip(made, node.outputs, strict=True):
-        _fixed(g.builder, node, value, captured)
+    _typed(g.builder, node, args, made)
     return made[0] if len(made) == 1 else made
 
 
-def _fixed(g: Builder, node: Node, value: Any, captured: Captured) -> None:
-    """Where nothing is dynamic, a result of which the symbolic function says nothing has the shape that PyTorch computed."""
-    if isinstance(value, Value) and value.shape is None and not g.hints and captured.shape is not None and None not in captured.shape:
-        value.shape = captured.shape
+def _typed(g: Builder, node: Node, args: dict[str, Any], values: list[Any]) -> None:
+    """Results of which nobody has said dtype and shape yet: as PyTorch computed them where nothing is dynamic, else as the operator's fake
+    implementation says."""
+    open_ = [v for v in values if isinstance(v, Value) and (v.shape is None or v.dtype is None)]
+    if not open_:
+        return
+    if not g.hints and all(o.shape is not None and None not in o.shape for o in node.outputs):
+        for value, captured in zip(values, node.outputs, strict=True):
+            if isinstance(value, Value) and value.shape is None:
+                value.shape = captured.shape
+        return
+    for value, (dtype, shape) in zip(values, _faked(g, node, args, len(values)), strict=False):
+        if isinstance(value, Value):
+            value.dtype = value.dtype or from_torch(dtype)
+            if value.shape is None:
+                value.shape = tuple([g.fresh(value, axis) if size is None else size for axis, size in enumerate(shape)])
+
+
+def _faked(g: Builder, node: Node, args: dict[str, Any], count: int) -> list[tuple[torch.dtype, list[Any]]]:
+    """dtype and sizes of each result by the operator's fake implementation; nothing where it cannot tell."""
+    sizes: dict[str, Any] = {}
+
+    def like(arg: Any) -> Any:
+        if isinstance(arg, list):
+            return [like(a) for a in arg]
+        if not isinstance(arg, Value):
+            if isinstance(arg, Dim):
+                raise _WrongTypeError
+            return arg
+        if arg.dtype is None or arg.shape is None:
+            raise _WrongTypeError
+        return jit.Like(to_torch(arg.dtype), tuple([size if isinstance(size, int) else named(size) for size in arg.shape]))
+
+    def named(size: Any) -> tuple[str, int]:
+        name = next((known for known, other in sizes.items() if other == size), f"size{len(sizes)}")
+        sizes[name] = size
+        number = dims.evaluate(size, g.hints)
+        return name, 7 if number is None else number
+
+    if node.op.startswith("prim::"):
+        return []
+    try:
+        found = jit.faked(node.op, node.overload, {name: like(arg) for name, arg in args.items()})
+    except _WrongTypeError:
+        return []
+    if found is None or len(found) != count:
+        return []
+    return [(dtype, [sizes[size] if isinstance(size, str) else size for size in shape]) for dtype, shape in found]
 
 
 def _python_inputs(node: Node, args: dict[str, Any]) -> list[Any]:
@@ -213,7 +257,7 @@ def _python_op(low: Lowering, node: Node, args: dict[str, Any]) -> Any:
     symbolic = function.symbolic
     g = GraphContext(low.g, namespace="", call=_caller(low, node))
     given = [g.value(a) if isinstance(a, (Value, Dim)) else a for a in _python_inputs(node, args)]
-    return _results(g, node, symbolic, _call(g, node, symbolic, given, {}))
+    return _results(g, node, args, symbolic, _call(g, node, symbolic, given, {}))
 
 
 def _caller(low: Lowering, outer: Node) -> Callable[..., Any]:
@@ -299,7 +343,7 @@ def _keep_node(low: Lowering, node: Node, args: dict[str, Any]) -> Any:
             attrs[key] = arg
     if node.overload:
         attrs["overload_name"] = node.overload
-    return _kept(low, node, name, ATEN_DOMAIN if namespace == "aten" else namespace, inputs, attrs)
+    return _kept(low, node, args, name, ATEN_DOMAIN if namespace == "aten" else namespace, inputs, attrs)
 
 
 def _keep_aten(low: Lowering, node: Node, args: dict[str, Any]) -> Any:
@@ -314,7 +358,7 @@ def _keep_aten(low: Lowering, node: Node, args: dict[str, Any]) -> Any:
             attrs[key] = arg
         else:
             inputs.append(_input(low.g, _spelled(arg)))
-    return _kept(low, node, "ATen", ATEN_DOMAIN, inputs, attrs)
+    return _kept(low, node, args, "ATen", ATEN_DOMAIN, inputs, attrs)
 
 
 def _input(g: Builder, arg: Any) -> Value | None:
@@ -329,8 +373,7 @@ def _input(g: Builder, arg: Any) -> Value | None:
     return g.const(arg, DataType.DOUBLE if isinstance(arg, float) else None)
 
 
-def _kept(low: Lowering, node: Node, op_type: str, domain: str, inputs: list[Value | None], attrs: dict[str, Any]) -> Any:
+def _kept(low: Lowering, node: Node, args: dict[str, Any], op_type: str, domain: str, inputs: list[Value | None], attrs: dict[str, Any]) -> Any:
     made = low.g.several(op_type, *inputs, outputs=len(node.outputs), domain=domain, **attrs)
-    for value, captured in zip(made, node.outputs, strict=True):
-        _fixed(low.g, node, value, captured)
+    _typed(low.g, node, args, made)
     return made[0] if len(made) == 1 else made
