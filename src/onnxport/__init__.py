@@ -57,6 +57,9 @@ def export(model: Any, args: Any = (), f: Any = None, export_params: bool = True
         "do_constant_folding": do_constant_folding, "dynamic_axes": dynamic_axes, "keep_initializers_as_inputs": keep_initializers_as_inputs,
         "custom_opsets": custom_opsets, "mutations": mutations, "strict": strict, "capture": capture, "dynamic_shapes": dynamic_shapes}
     if export_modules_as_functions:
+        if opset_version is not None and opset_version < _FUNCTIONS_FROM:
+            raise errors.ArgumentError(f"export_modules_as_functions needs opset_version {_FUNCTIONS_FROM} or higher, not {opset_version}: "
+                                       "older files cannot hold functions")
         deprecated["export_modules_as_functions"] = export_modules_as_functions
     if deprecated:
         from onnxport.compat import deprecated as spellings
@@ -70,6 +73,7 @@ def export(model: Any, args: Any = (), f: Any = None, export_params: bool = True
     return program
 
 
+_FUNCTIONS_FROM = 15
 _opset_modules = aliases.install(__name__, OLDEST_OPSET, newest_opset())
 globals().update(_opset_modules)
 _LATER = {

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import logging
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -133,3 +135,17 @@ def test_keywords_that_change_nothing_are_named() -> None:
 def test_members_of_pytorch(kind: Any) -> None:
     for member in kind:
         assert int(getattr(getattr(torch.onnx, kind.__name__), member.name, member)) == int(member) or member.name in ("RAW", "ONNX_FALLTHROUGH")
+
+
+def test_modules_as_functions_need_a_file_that_can_hold_them() -> None:
+    with pytest.raises(errors.ArgumentError, match="export_modules_as_functions needs opset_version 15"):
+        proto(torch.relu, (X,), opset_version=14, export_modules_as_functions=True)
+    with pytest.warns(UserWarning, match="export_modules_as_functions=True changes nothing"):
+        proto(torch.relu, (X,), export_modules_as_functions=True)
+
+
+def test_a_plain_export_imports_none_of_this() -> None:
+    code = ("import sys, torch, onnxport; onnxport.export(torch.nn.ReLU(), torch.ones(2), None); "
+            "print(sorted(m for m in sys.modules if m.startswith(('onnxport.compat.', 'onnxport.symbolics.')) and type(sys.modules[m]).__name__ == 'module'))")
+    found = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.split() == ["['onnxport.compat.aliases',", "'onnxport.symbolics.registry']"]
