@@ -23,6 +23,7 @@ _SMALL = 4096  # up to here, numpy is the quickest way
 _PLAIN = frozenset({
     DataType.FLOAT, DataType.DOUBLE, DataType.FLOAT16, DataType.INT64, DataType.INT32, DataType.INT8, DataType.UINT8, DataType.BOOL,
 })
+CACHED = 2 << 20  # bytes of a transposed matrix that are turned at a time
 _COMPONENT = {torch.complex64: 4, torch.complex128: 8}
 
 
@@ -143,6 +144,13 @@ def _flat_chunks(tensor: torch.Tensor) -> Iterator[torch.Tensor]:
         yield _bytes_of(tensor)
         return
     nbytes = tensor.numel() * tensor.element_size()
+    if tensor.dim() == 2 and tensor.stride(0) == 1 and nbytes > 2 * CACHED:
+        # A matrix that is stored the other way round: pieces that fit into the cache are transposed two to three times faster.
+        columns = max(CACHED * tensor.shape[0] // nbytes, 1)
+        for start in range(0, tensor.shape[0], columns):
+            piece = tensor[start : start + columns]
+            yield _bytes_of(_plain(piece.t().contiguous().t()))
+        return
     if nbytes <= CHUNK or tensor.dim() == 0:
         yield _bytes_of(_plain(tensor))
         return
@@ -154,12 +162,8 @@ def _flat_chunks(tensor: torch.Tensor) -> Iterator[torch.Tensor]:
         for row in tensor:
             yield from _flat_chunks(row)
         return
-    transposed = tensor.dim() == 2 and tensor.stride(0) == 1
     for start in range(0, tensor.shape[0], rows):
-        piece = tensor[start : start + rows]
-        if transposed:  # a compact piece first: PyTorch transposes whole matrices much faster than strided parts of one
-            piece = piece.t().contiguous().t()
-        yield _bytes_of(_plain(piece))
+        yield _bytes_of(_plain(tensor[start : start + rows]))
 
 
 def _plain(tensor: torch.Tensor) -> torch.Tensor:
