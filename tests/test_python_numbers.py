@@ -50,6 +50,7 @@ GUARDED: dict[str, tuple[Callable[[Tensor], Any], str]] = {
 REFUSED: dict[str, Callable[[Tensor], Any]] = {
     "round": lambda x: x.new_zeros(round(x.shape[1] * 1.5)),
     "stride": lambda x: x * x.t().stride(1),
+    "vmap": lambda x: torch.vmap(lambda row: row * row.sum())(x),
     "scale_factor": lambda x: F.interpolate(x[None], scale_factor=x.shape[0] / 2),
 }
 

@@ -21,6 +21,7 @@ from onnxport.capture import torch_private
 Note = Callable[[str, torch.Tensor, Any], None]
 Patch = tuple[Any, str, Any]
 _CHECK = "_check_with"  # what torch._check and its like call
+_BATCH = "_validate_and_get_batch_size"  # what torch.vmap calls
 
 
 def is_size(tensor: torch.Tensor) -> bool:
@@ -51,6 +52,7 @@ def patches(active: Callable[[], bool], note: Note) -> list[Patch]:
         (torch.Tensor, "__rdivmod__", _divmod(sized, reverse=True)),
         (torch.Tensor, "stride", _stride(active, note)),
         (torch, _CHECK, _check_with(sized)),
+        (torch_private.vmap_module(), _BATCH, _batch_size(active, note)),
     ]
 
 
@@ -126,6 +128,25 @@ def _check_with(sized: Callable[[torch.Tensor], bool]) -> Callable[..., None]:
         original(error_type, bool(cond) if isinstance(cond, torch.Tensor) and sized(cond) else cond, message)
 
     return check
+
+
+def _batch_size(active: Callable[[], bool], note: Note) -> Callable[..., Any]:
+    """Inside of torch.vmap the tracer sees the example's sizes only, so the size that it runs over must be fixed."""
+    original: Callable[..., Any] = getattr(torch_private.vmap_module(), _BATCH)
+
+    def size(dims: Any, tensors: Any) -> Any:
+        found = original(dims, tensors)
+        if active():
+            for dim, tensor in zip(dims, tensors):
+                if dim is not None and isinstance(tensor, torch.Tensor):
+                    note("torch.vmap runs over it", _scalar(tensor.shape[dim]), _seen(found) if isinstance(found, torch.Tensor) else found)
+        return found
+
+    return size
+
+
+def _scalar(size: Any) -> torch.Tensor:
+    return size if isinstance(size, torch.Tensor) else torch.tensor(size)
 
 
 def attention(active: Callable[[], bool]) -> Callable[..., torch.Tensor]:

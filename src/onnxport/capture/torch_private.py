@@ -59,12 +59,18 @@ __all__ = [
     "tree_paths",
     "untraced",
     "variable_name_lookup",
+    "vmap_module",
 ]
 
 
 def is_tracing() -> bool:
     """Whether this thread is inside a trace."""
     return get_tracing_state() is not None
+
+
+def vmap_module() -> Any:
+    """Where torch.vmap looks up its parts."""
+    return importlib.import_module("torch._functorch.vmap")
 
 
 def known_to_scripts(function: Any, name: str) -> None:
