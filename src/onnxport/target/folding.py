@@ -18,7 +18,7 @@ from onnxport.target.value import Constant, Value
 if TYPE_CHECKING:
     from onnxport.target.builder import Builder
 
-SMALL = 8192  # bytes that a result may always have, however small its inputs are
+SMALL = 16384  # bytes that a result may always have, however small its inputs are
 LAZY = 1 << 16  # bytes from which a computed weight is computed only while it is written
 Tensors = Sequence[torch.Tensor]
 Compute = Callable[[Tensors, dict[str, Any]], torch.Tensor]
