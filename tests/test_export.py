@@ -513,3 +513,14 @@ def test_numbers_that_the_model_returns_are_outputs(way: str) -> None:
     got = run(made, torch.ones(4))
     assert [g.tolist() for g in got] == [[2.0] * 4, 3, 2.5, True, 4]
     assert [g.dtype.name for g in got] == ["float32", "int64", "float32", "bool", "int64"]
+
+
+def test_a_large_folded_weight_is_computed_in_pieces() -> None:
+    model = nn.Sequential(nn.Conv2d(256, 512, 3, bias=False), nn.BatchNorm2d(512)).eval()
+    with torch.no_grad():
+        model[1].running_var.uniform_(0.5, 2)
+        model[1].running_mean.uniform_(-1, 1)
+    x = torch.randn(1, 256, 5, 5)
+    made = proto(model, x)
+    assert [n.op_type for n in made.graph.node] == ["Conv"]
+    np.testing.assert_allclose(run(made, x)[0], model(x).detach().numpy(), rtol=1e-4, atol=1e-5)

@@ -6,7 +6,7 @@ worked out in float64 and rounded once, so that a folded weight has two rounding
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import onnx_ir as ir
 import torch
@@ -15,6 +15,7 @@ from onnxport.target.dtypes import to_torch
 from onnxport.target.value import Constant
 from onnxport.target.weights import Weight
 
+_PIECE = 4 << 20  # bytes of a large weight that are folded at a time
 _CONVOLUTIONS = {"Conv": 0, "ConvTranspose": 1}  # -> the axis of the output channels (of one group) in the weight
 
 
@@ -62,11 +63,18 @@ def _fold(graph: ir.Graph, norm: ir.Node) -> bool:
             return (w.reshape(groups, shape[0] // groups, *shape[1:]) * split).reshape(shape).to(dtype)
         return (w * by.reshape(-1, *[1] * (len(shape) - 1))).to(dtype)
 
+    def pieces() -> Iterator[torch.Tensor]:
+        w, by = weight.tensor.detach(), factor().detach().to(wide).reshape(-1, *[1] * (len(shape) - 1))
+        rows = max(_PIECE * shape[0] // (w.numel() * w.element_size()), 1)
+        for start in range(0, shape[0], rows):
+            yield (w[start : start + rows] * by[start : start + rows]).to(dtype)
+
     def new_bias() -> torch.Tensor:
         before = bias[0].tensor.double() if bias else 0.0
         return ((before - mean.tensor.double()) * factor() + shift.tensor.double()).to(dtype)
 
-    conv.replace_input_with(1, _initializer(graph, kernel, new_weight, shape))
+    large = not transposed and not weight.is_lazy and weight.tensor.numel() * weight.tensor.element_size() > _PIECE
+    conv.replace_input_with(1, _initializer(graph, kernel, new_weight, shape, pieces if large else None))
     named = weights[1] if bias else norm.inputs[2]
     assert named is not None
     new = _initializer(graph, named, new_bias, (channels,))
@@ -89,7 +97,8 @@ def _constant(value: ir.Value | None) -> Constant | None:
     return weight.constant if isinstance(weight, Weight) else None
 
 
-def _initializer(graph: ir.Graph, like: ir.Value, compute: Callable[[], torch.Tensor], shape: tuple[int, ...]) -> ir.Value:
+def _initializer(graph: ir.Graph, like: ir.Value, compute: Callable[[], torch.Tensor], shape: tuple[int, ...],
+                 pieces: Callable[[], Iterator[torch.Tensor]] | None = None) -> ir.Value:
     """A computed weight in place of `like`, whose name it takes where nobody else reads that."""
     assert like.name is not None and isinstance(like.const_value, Weight)
     shared = len(like.uses()) > 1
@@ -100,7 +109,7 @@ def _initializer(graph: ir.Graph, like: ir.Value, compute: Callable[[], torch.Te
         like.name = f"{like.name}.unfolded"
     value = ir.Value(name=name, shape=ir.Shape(shape), type=like.type)
     dtype = ir.DataType(like.dtype)  # type: ignore[arg-type]
-    value.const_value = Weight(Constant(None, compute=compute, name=name, parameter=True), dtype, shape, name)
+    value.const_value = Weight(Constant(None, compute=compute, name=name, parameter=True, pieces=pieces), dtype, shape, name)
     graph.initializers.add(value)
     if like in graph.inputs:
         graph.inputs.insert(graph.inputs.index(like), value)

@@ -5,7 +5,7 @@ These are small on purpose (a graph has tens of thousands); `target/emit.py` tur
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import onnx_ir as ir
@@ -23,12 +23,14 @@ class Constant:
     """A tensor that is known: a weight, a literal, or a value computed from such, computed when it is written.
 
     name: the parameter it comes from (`layer.weight`), or None.   parameter: depends on a weight.
+    pieces: gives a computed one in parts along its first dim, where that is possible, so that it is never whole in memory.
     """
 
-    __slots__ = ("_compute", "_tensor", "name", "parameter")
+    __slots__ = ("_compute", "_tensor", "name", "parameter", "pieces")
 
     def __init__(self, tensor: torch.Tensor | None, *, compute: Callable[[], torch.Tensor] | None = None,
-                 name: str | None = None, parameter: bool = False):
+                 name: str | None = None, parameter: bool = False, pieces: Callable[[], Iterator[torch.Tensor]] | None = None):
+        self.pieces = pieces
         self._tensor, self._compute, self.name, self.parameter = tensor, compute, name, parameter
 
     @property

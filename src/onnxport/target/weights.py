@@ -117,8 +117,10 @@ class Weight(ir.TensorProtocol):
         """The raw bytes in pieces. A lazy constant is computed once, and dropped with the iterator."""
         if self.size == 0:
             return
-        for flat in _flat_chunks(self._strided()):
-            yield flat.numpy().data
+        parts = self.constant.pieces() if self.constant.pieces is not None else [self._strided()]
+        for part in parts:
+            for flat in _flat_chunks(part):
+                yield flat.numpy().data
 
     def _strided(self) -> torch.Tensor:
         tensor = self.constant.tensor.detach()
