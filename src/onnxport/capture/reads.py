@@ -351,7 +351,7 @@ def _uninstall(before: dict[Any, Any]) -> None:
             setattr(owner, name, method)
 
 
-_hooks = torch_private._Shared(_install, _uninstall)
+_hooks = torch_private.Shared(_install, _uninstall)
 
 
 def literals() -> dict[int, tuple[torch.Tensor, torch.Tensor]]:

@@ -75,7 +75,7 @@ def _off(handles: list[Any]) -> None:
         handle.remove()
 
 
-_hooks = torch_private._Shared(_on, _off)
+_hooks = torch_private.Shared(_on, _off)
 
 
 @contextlib.contextmanager

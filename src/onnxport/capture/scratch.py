@@ -18,14 +18,13 @@ _opset = threading.local()
 @contextlib.contextmanager
 def exporting_opset(opset: int) -> Iterator[None]:
     """Inside, symbolic functions that ask PyTorch's globals or ours are told this opset."""
-    from torch.onnx._internal.torchscript_exporter._globals import GLOBALS
-
-    before, inner = current_opset(), GLOBALS._export_onnx_opset_version
-    _opset.value = GLOBALS._export_onnx_opset_version = opset
+    flags = torch_private.exporter_flags()
+    before, inner = current_opset(), flags._export_onnx_opset_version
+    _opset.value = flags._export_onnx_opset_version = opset
     try:
         yield
     finally:
-        _opset.value, GLOBALS._export_onnx_opset_version = before, inner
+        _opset.value, flags._export_onnx_opset_version = before, inner
 
 
 def current_opset() -> int | None:

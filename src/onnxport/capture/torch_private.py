@@ -96,7 +96,7 @@ def untraced() -> Iterator[None]:
         set_tracing_state(state)
 
 
-class _Shared:
+class Shared:
     """A process-wide switch that is on while at least one export is running, in whichever thread."""
 
     def __init__(self, on: Callable[[], Any], off: Callable[[Any], None]):
@@ -127,7 +127,7 @@ def _attention_on() -> bool:
 
 
 # nn.TransformerEncoderLayer's fast path is one fused node that says nothing of what it computes.
-slow_attention = _Shared(_attention_on, torch.backends.mha.set_fastpath_enabled)
+slow_attention = Shared(_attention_on, torch.backends.mha.set_fastpath_enabled)
 
 
 def last_unique() -> int | None:
@@ -140,22 +140,26 @@ def last_unique() -> int | None:
     return node.outputsAt(count - 1).unique() if count else None
 
 
-def _exporting_on() -> Any:
+def exporter_flags() -> Any:
+    """What PyTorch's own names answer by while we export: no exporter, only its flags (`in_onnx_export` and the opset)."""
     from torch.onnx._internal.torchscript_exporter._globals import GLOBALS
 
-    before = GLOBALS.in_onnx_export
-    GLOBALS.in_onnx_export = True
+    return GLOBALS
+
+
+def _exporting_on() -> Any:
+    flags = exporter_flags()
+    before = flags.in_onnx_export
+    flags.in_onnx_export = True
     return before
 
 
 def _exporting_off(before: Any) -> None:
-    from torch.onnx._internal.torchscript_exporter._globals import GLOBALS
-
-    GLOBALS.in_onnx_export = before
+    exporter_flags().in_onnx_export = before
 
 
 # Models branch on `torch.onnx.is_in_onnx_export()`.
-exporting = _Shared(_exporting_on, _exporting_off)
+exporting = Shared(_exporting_on, _exporting_off)
 
 
 # Library modules that take `len` of a tensor that may have any length (the number of a detector's boxes): in a trace Python's `len` is a
@@ -179,7 +183,7 @@ def _lengths_off(changed: list[Any]) -> None:
         vars(module).pop("len", None)
 
 
-lengths_as_sizes = _Shared(_lengths_on, _lengths_off)
+lengths_as_sizes = Shared(_lengths_on, _lengths_off)
 
 
 _alive: weakref.WeakKeyDictionary[Any, list[Any]] = weakref.WeakKeyDictionary()
@@ -228,14 +232,12 @@ def _lifting_off(before: Any) -> None:
 
 
 # Scripted modules that a traced one calls.
-lifted_scripts = _Shared(_lifting_on, _lifting_off)
+lifted_scripts = Shared(_lifting_on, _lifting_off)
 
 
 def is_exporting() -> bool:
     """What `torch.onnx.is_in_onnx_export` says."""
-    from torch.onnx._internal.torchscript_exporter._globals import GLOBALS
-
-    return bool(GLOBALS.in_onnx_export)
+    return bool(exporter_flags().in_onnx_export)
 
 
 @contextlib.contextmanager

@@ -57,10 +57,10 @@ def compute(g: Builder, node: Node, args: dict[str, Any]) -> Any:
         assert out.dtype is not None and out.shape is not None
         if node.op in _VIEWS and not any(c.is_lazy for c in found):
             tensor = _call(overload, plain)
-            return folding._result(g, tensor, found, any(c.parameter for c in found))
+            return folding.folded(g, tensor, found, any(c.parameter for c in found))
         return folding.lazily(g, lambda: _call(overload, plain), out.dtype, out.shape, found)
     results = _call(overload, plain)
-    return [folding._result(g, t, found, any(c.parameter for c in found)) for t in results]
+    return [folding.folded(g, t, found, any(c.parameter for c in found)) for t in results]
 
 
 def _call(overload: Any, plain: dict[str, Any]) -> Any:

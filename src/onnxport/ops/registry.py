@@ -18,7 +18,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 # Arguments that say where or how PyTorch computes, not what.
 NEUTRAL = frozenset({"layout", "device", "pin_memory", "memory_format", "non_blocking", "generator", "requires_grad", "cudnn_enabled",
-                     "cudnn_enable", "benchmark", "deterministic", "allow_tf32", "copy", "sparse", "scale_grad_by_freq", "out_dtype_hint"})
+                     "cudnn_enable", "benchmark", "deterministic", "allow_tf32", "copy", "sparse", "scale_grad_by_freq"})
 
 
 @dataclass(frozen=True)

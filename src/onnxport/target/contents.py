@@ -61,8 +61,6 @@ def _pairwise(op_type: str) -> Callable[[Builder, tuple[Value, ...], dict[str, A
         if len(inputs) != 2 or attrs.get("fmod"):
             return None
         a, b = inputs
-        if a.content is b.content is None or (a.const is None and a.content is None):
-            return None
         left, right = _content(a), _content(b)
         length = max(len(left), len(right)) if left and right else 0
         if len(left) not in (1, length) or len(right) not in (1, length):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import onnx_ir as ir
+import torch
 
 from onnxport import errors
 from onnxport.target.builder import Builder
@@ -110,7 +111,6 @@ class _Emitter:
     def __init__(self, g: Builder, naming: Naming, *, literals_inline: bool, where: Where | None):
         self.g, self.naming, self.literals_inline, self.where = g, naming, literals_inline, where
         self.made: dict[int, ir.Value] = {}
-        self.keep: list[Value] = []
         self.initializers: dict[Any, ir.Value] = {}
         self.taken: set[str] = set()
         self.counts: dict[str, int] = {}
@@ -190,7 +190,6 @@ class _Emitter:
             if value.const is None:
                 raise errors.ShapeError(f"{value} is read before it is made")
             found = self.made[id(value)] = self.constant(value)
-            self.keep.append(value)
         return found
 
     def constant(self, value: Value) -> ir.Value:
@@ -202,7 +201,7 @@ class _Emitter:
         key: Any = id(value)
         if not const.is_lazy:
             t = const.tensor
-            key = (t.data_ptr() or id(t), tuple(t.shape), t.stride(), t.dtype) if t.layout.__str__() == "torch.strided" and t.numel() else id(value)
+            key = (t.data_ptr() or id(t), tuple(t.shape), t.stride(), t.dtype) if t.layout == torch.strided and t.numel() else id(value)
         found = self.initializers.get(key)
         if found is not None:
             return found

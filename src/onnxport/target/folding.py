@@ -47,7 +47,7 @@ def fold(g: Builder, op_type: str, inputs: tuple[Value | None, ...], attrs: dict
             result = compute([c.tensor for c in constants], attrs)
         except (RuntimeError, TypeError, IndexError):
             return None  # the node is written as it is; ONNX Runtime will say what is wrong with it
-        return (_result(g, result, constants, parameter),)
+        return (folded(g, result, constants, parameter),)
     if op_type in _GROWING:
         return None
     return (_lazy(g, op_type, compute, inputs, constants, attrs, parameter),)
@@ -74,7 +74,8 @@ def _lazy(g: Builder, op_type: str, compute: Compute, inputs: tuple[Value | None
     return lazily(g, lambda: compute([c.tensor for c in constants], attrs), to_torch(dtype), tuple([int(s) for s in shape]), constants)  # type: ignore[arg-type]
 
 
-def _result(g: Builder, tensor: torch.Tensor, constants: Sequence[Constant], parameter: bool) -> Value:
+def folded(g: Builder, tensor: torch.Tensor, constants: Sequence[Constant], parameter: bool) -> Value:
+    """A value that was computed from `constants`; one that comes from a single weight keeps the weight's name."""
     return g.from_constant(Constant(tensor, name=_name(constants), parameter=parameter), from_torch(tensor.dtype), tuple(tensor.shape))
 
 
