@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from tests.ops.harness import NEWEST, OPSETS, Case, check, expand
 
@@ -42,6 +43,14 @@ CASES = [
     Case("circular_int", lambda x: F.pad(x, (1, 2), mode="circular"), (r(2, 3, 4, dtype=torch.int64),)),
     Case("circular_by_size", lambda x: F.pad(x, (x.shape[2] // 2, 1), mode="circular"), (r(2, 3, 4),), [(r(2, 3, 7),)], {0: {2: "l"}},
          refused={9: "needs opset 10"}),
+    *(Case(f"sequence_{side}_{first}", lambda x, y, z, side=side, first=first: pad_sequence([x, y, z], first, -2.0, padding_side=side),
+           (r(3, 2), r(5, 2), r(1, 2)), [(r(6, 2), r(2, 2), r(4, 2)), (r(1, 2), r(1, 2), r(7, 2)), (r(0, 2), r(3, 2), r(3, 2))],
+           {0: {0: "a"}, 1: {0: "b"}, 2: {0: "c"}}, EXTRA, refused={7: "needs opset", 9: "needs opset 11"})
+      for side in ("left", "right") for first in (True, False)),
+    Case("sequence_vectors", lambda x, y: pad_sequence([x, y]), (r(3, dtype=torch.int64), r(5, dtype=torch.int64)),
+         [(r(6, dtype=torch.int64), r(2, dtype=torch.int64)), (r(4, dtype=torch.int64), r(4, dtype=torch.int64))],
+         {0: {0: "a"}, 1: {0: "b"}}, (11, 17, NEWEST)),
+    Case("sequence_mixed", lambda x, y: pad_sequence([x, y.double()]), (r(3, 2), r(5, 2))),
     Case("layers", lambda x: (torch.nn.ZeroPad2d(1)(x), torch.nn.ReflectionPad2d((1, 0, 2, 1))(x), torch.nn.ReplicationPad2d(2)(x)),
          (r(2, 3, 5, 4),), IMAGES, HW, OPSETS),
 ]

@@ -43,6 +43,8 @@ def rows(name: str, *args: Any, make: Callable[..., torch.Tensor] = x, label: st
 
 EVERY = (7, 9, 11, 13, 18, 20, NEWEST)
 CASES = [
+    *(Case(name, getattr(torch, name), (bools(2, 3),), [(bools(5, 1),), (torch.ones(4, 3, dtype=torch.bool),), (torch.zeros(0, 2, dtype=torch.bool),)],
+           "all", EVERY) for name in ("_is_all_true", "_is_any_true")),
     rows("sum", opsets=EVERY),
     rows("sum", (0, -1), label="dims", opsets=EVERY),
     rows("sum", 1, True, label="keepdim"),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 from onnxport import errors
+from onnxport.ops.joining import stacked
 from onnxport.ops.registry import aten
-from onnxport.ops.support import Number, rank_of, shape_of, tensor
+from onnxport.ops.support import Number, cast, rank_of, shape_of, tensor
 from onnxport.target import dims
 from onnxport.target.builder import Builder
 from onnxport.target.dims import Size
@@ -50,6 +52,23 @@ def reflection_pad(g: Builder, self: Value, padding: Sequence[Size]) -> Value:
 def replication_pad(g: Builder, self: Value, padding: Sequence[Size]) -> Value:
     """replication_pad2d(Tensor self, SymInt[4] padding) -> Tensor. ONNX Pad, mode "edge"."""
     return _mirrored(g, self, padding, "edge")
+
+
+@aten
+def pad_sequence(g: Builder, sequences: list[Value], batch_first: bool = False, padding_value: float = 0.0,
+                 padding_side: str = "right") -> Value:
+    """pad_sequence(Tensor[] sequences, bool batch_first=False, float padding_value=0.0, str padding_side="right") -> Tensor
+
+    (B, T, *) or (T, B, *) of sequences (L, *) of the dtype of the first, T the largest L. ONNX Pad of each, and Concat.
+    """
+    longest = functools.reduce(dims.maximum, [shape_of(x)[0] for x in sequences])
+    padded = []
+    for x in sequences:
+        x = cast(g, x, sequences[0].dtype)
+        missing = longest - shape_of(x)[0]
+        pads = [0, 0] * (rank_of(x) - 1) + ([missing, 0] if padding_side == "left" else [0, missing])
+        padded.append(x if missing == 0 else constant_pad_nd(g, x, pads, padding_value))
+    return stacked(g, padded, 0 if batch_first else 1)
 
 
 @aten

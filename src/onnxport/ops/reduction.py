@@ -320,6 +320,18 @@ def all_(g: Builder, self: Value, dim: Axes = None, keepdim: bool = False) -> Va
     return cast(g, all_of(g, cast(g, self, DataType.BOOL), _truth_axes(self, dim), keepdim), _truth_dtype(self))
 
 
+@aten
+def _is_all_true(g: Builder, self: Value) -> Value:
+    """_is_all_true(Tensor self) -> Tensor: bool, of bools. ONNX as for all."""
+    return all_(g, self)
+
+
+@aten
+def _is_any_true(g: Builder, self: Value) -> Value:
+    """_is_any_true(Tensor self) -> Tensor: bool, of bools. ONNX as for any."""
+    return any_(g, self)
+
+
 # ---------------------------------------------------------------------- variance
 
 
