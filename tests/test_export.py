@@ -393,7 +393,7 @@ def test_a_branch_on_a_dynamic_size_is_a_guard() -> None:
 
 
 @pytest.mark.parametrize("forward", [
-    lambda self, x: x.reshape(int(x.shape[0]), 1), lambda self, x: x * float(x.shape[0]),
+    lambda self, x: x * 2 ** int(x.shape[0]), lambda self, x: x * float(x.shape[0]),
     lambda self, x: sum(x[i] for i in range(x.shape[0])), lambda self, x: x * len(x),
     lambda self, x: x * [1, 2, 3, 4][x.shape[0]],
 ], ids=["int", "float", "range", "len", "list"])
@@ -424,7 +424,7 @@ def test_sizes_in_slices_and_shapes_are_no_numbers() -> None:
 
 
 @pytest.mark.parametrize("forward", [
-    lambda self, x: x * 2 if x.sum() > 0 else x, lambda self, x: x * x.max().item(), lambda self, x: x + torch.from_numpy(x.numpy()),
+    lambda self, x: x * 2 if x.sum() > 0 else x, lambda self, x: x * x.max().item() ** 2, lambda self, x: x + torch.from_numpy(x.numpy()),
     lambda self, x: x * x.tolist()[0],
 ], ids=["if", "item", "numpy", "tolist"])
 def test_data_that_leaves_the_graph_is_an_error(forward: Any) -> None:

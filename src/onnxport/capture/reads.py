@@ -23,7 +23,7 @@ from torch.overrides import TorchFunctionMode
 
 from onnxport import errors
 from onnxport.aten.source import LIBRARY
-from onnxport.capture import bools, protocols, torch_private
+from onnxport.capture import bools, code, follow, protocols, torch_private
 
 
 class Recorder(threading.local):
@@ -31,10 +31,12 @@ class Recorder(threading.local):
 
     literals: the tensors that `torch.tensor` made, by address, with a copy of what was in them before anybody wrote into one.
     replaced: tensors whose `.data` was assigned, with what it was.
+    followed: numbers of which the source code shows where they go to.
     """
 
     def __init__(self) -> None:
         self.reads: list[tuple[str, Any, Any, str]] | None = None
+        self.followed = follow.Followed()
         self.literals: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
         self.replaced: list[tuple[torch.Tensor, torch.Tensor]] = []
 
@@ -54,7 +56,8 @@ def user_line(depth: int = 1) -> tuple[str, Any]:
     return f"{first.f_code.co_filename}:{first.f_lineno}", first
 
 
-def _note(kind: str, tensor: torch.Tensor, seen: Any) -> None:
+def _note(kind: str, tensor: torch.Tensor, seen: Any, itself: bool = False) -> None:
+    """Records a read. itself: what Python saw is the number in the tensor (and not something that depends on it)."""
     reads = _recorder.reads
     if reads is None or _only_checked():
         return
@@ -63,6 +66,11 @@ def _note(kind: str, tensor: torch.Tensor, seen: Any) -> None:
         kind = _index_kind(frame)
         if kind == "text":
             return
+    reader = sys._getframe(2)
+    if kind in ("bool", "number") and not protocols.is_size(tensor) and code.is_check(reader):
+        return
+    if kind == "number" and itself:
+        _recorder.followed.take(tensor, seen, reader, len(reads))
     reads.append((kind, torch_private.get_value_trace(tensor), seen, source))
 
 
@@ -106,7 +114,7 @@ def _reading(name: str, kind: str) -> Callable[..., Any]:
         with torch_private.untraced():
             seen = original(self, *args, **kwargs)
         if not _formatting():
-            _note(kind, self, seen)
+            _note(kind, self, seen, itself=True)
         return seen
 
     return read
@@ -210,6 +218,8 @@ class _Indexing(TorchFunctionMode):
     """Stands before `x[key]` in this thread. (A class whose `__getitem__` was replaced once counts as a sequence ever after.)"""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if _recorder.followed.places and torch_private.is_tracing():
+            args, kwargs = _recorder.followed.replace(func, args, kwargs or {}, func is _look)
         if func is _look and torch_private.is_tracing():
             return _index(*args)
         if func is _assign and torch_private.is_tracing():
@@ -359,6 +369,11 @@ def literals() -> dict[int, tuple[torch.Tensor, torch.Tensor]]:
     return _recorder.literals
 
 
+def followed(index: int) -> bool:
+    """Whether the number of a read, of this thread's capture, has been followed to all places that it goes to."""
+    return _recorder.followed.is_met(index)
+
+
 def replaced() -> list[torch.Tensor]:
     """The tensors whose `.data` the program has assigned so far, in this thread's capture."""
     return [tensor for tensor, _ in _recorder.replaced]
@@ -367,13 +382,13 @@ def replaced() -> list[torch.Tensor]:
 @contextlib.contextmanager
 def recorded() -> Iterator[list[tuple[str, Any, Any, str]]]:
     """Collects (kind, traced value, what Python saw, source line) of every read in this thread."""
-    before = _recorder.reads, _recorder.literals, _recorder.replaced
+    before = _recorder.reads, _recorder.literals, _recorder.replaced, _recorder.followed
     with _hooks(), _Indexing():
-        _recorder.reads, _recorder.literals, _recorder.replaced = [], {}, []
+        _recorder.reads, _recorder.literals, _recorder.replaced, _recorder.followed = [], {}, [], follow.Followed()
         try:
             yield _recorder.reads
         finally:
             replaced = _recorder.replaced
-            _recorder.reads, _recorder.literals, _recorder.replaced = before
+            _recorder.reads, _recorder.literals, _recorder.replaced, _recorder.followed = before
             for tensor, data in reversed(replaced):
                 tensor.data = data

@@ -111,7 +111,7 @@ class _Run:
         self.flat, self.names, self.spec = self.call(list(given[: self.count]))
         outputs = [item for item in self.flat if isinstance(item, torch.Tensor)]
         for index, (_, value, _, _) in enumerate(self.recorded):
-            if value is not None:
+            if value is not None and not reads.followed(index):
                 self.watched.append(index)
                 outputs.append(_stand_in(value))
         for name, tensor in [*self.state.rebound(), *self.state.named(reads.replaced())]:

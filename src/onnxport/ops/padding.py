@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from onnxport import errors
 from onnxport.ops.joining import stacked
 from onnxport.ops.registry import aten
-from onnxport.ops.support import Number, cast, rank_of, shape_of, tensor
+from onnxport.ops.support import Number, rank_of, shape_of, tensor
 from onnxport.target import dims
 from onnxport.target.builder import Builder
 from onnxport.target.dims import Size
@@ -64,7 +64,7 @@ def pad_sequence(g: Builder, sequences: list[Value], batch_first: bool = False, 
     longest = functools.reduce(dims.maximum, [shape_of(x)[0] for x in sequences])
     padded = []
     for x in sequences:
-        x = cast(g, x, sequences[0].dtype)
+        x = tensor(g, x, sequences[0].dtype)
         missing = longest - shape_of(x)[0]
         pads = [0, 0] * (rank_of(x) - 1) + ([missing, 0] if padding_side == "left" else [0, missing])
         padded.append(x if missing == 0 else constant_pad_nd(g, x, pads, padding_value))
