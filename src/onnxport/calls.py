@@ -57,7 +57,13 @@ def bind(model: Any, args: Any, kwargs: dict[str, Any] | None) -> Call:
         named[name] = value
     function = model.forward if isinstance(model, torch.nn.Module) else model
     named = _completed(function, positional, named)
-    leaves, spec = structure.flatten_call(function, positional, named)
+    try:
+        leaves, spec = structure.flatten_call(function, positional, named)
+    except errors.ArgumentError as error:
+        if isinstance(args, (tuple, list)) and args and type(args[-1]) is dict:
+            raise errors.ArgumentError(f"{error}; args ends in a dict, which is taken for named arguments: to pass it by position, "
+                                       "put an empty one behind it, args=(..., {...}, {})") from error
+        raise
     for leaf in leaves:
         _check_input(leaf)
     for leaf in spec.constants:

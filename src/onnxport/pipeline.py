@@ -122,7 +122,7 @@ def report(found: list[guards.Guard]) -> None:
     """One warning for all guards."""
     if found:
         lines = "\n".join(f"  {g}" for g in found)
-        warnings.warn(f"the exported file holds where:\n{lines}\n(Python branched on these sizes; strict=True makes this an error)",
+        warnings.warn(f"the exported file holds where:\n{lines}\n(Python decided on these; strict=True makes this an error)",
                       errors.GuardWarning, stacklevel=5)
 
 

@@ -61,7 +61,7 @@ def judge(graph: Graph, env: dict[Captured, Any], held: list[Guard], *, strict: 
         if guard is not None:
             guards.setdefault(guard.condition, guard)
     if guards and strict:
-        raise errors.GuardError("strict=True, and Python branched on sizes that may change:\n" + "\n".join(f"  {g}" for g in guards.values()))
+        raise errors.GuardError("strict=True, and Python decided on what may change:\n" + "\n".join(f"  {g}" for g in guards.values()))
     return list(guards.values())
 
 
@@ -81,6 +81,8 @@ def _judge(read: Read, env: dict[Captured, Any], makers: dict[Captured, Node]) -
     size = known.content[0] if isinstance(known, Value) and known.content and len(known.content) == 1 else known
     if isinstance(size, Dim):
         raise _baked(read, str(size))
+    if read.kind == "range" and read.value not in makers and isinstance(known, Value) and known.rank == 0:
+        return Guard(f"{known.name} == {read.seen}", read.source)  # an input that is given as a number of turns: the loop is unrolled
     raise errors.BakedValueError(
         f"{read.source}: Python reads a tensor that depends on the input ({_WORDS.get(read.kind, read.kind)}; here it was {_short(read.seen)}), "
         "and the file would hold this constant for every input; keep it a tensor, or put the code into a torch.jit.script function")

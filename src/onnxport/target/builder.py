@@ -140,6 +140,9 @@ class Builder:
         """`value` as something that a node can read: sizes get the nodes that compute them."""
         if value.content is None or value.node is not None or value.const is not None or value.name is not None:
             return value
+        held = self._scalar_read(value)
+        if held is not None:
+            return held
         key = ("real", value.content, value.rank)
         found = self._find(key)
         if found is None:
@@ -153,6 +156,15 @@ class Builder:
                 result.content = value.content
             found = self._keep(key, (result,))
         return found[0]
+
+    def _scalar_read(self, value: Value) -> Value | None:
+        """The scalar of the graph that a size was read from, where `value` is just that size."""
+        assert value.content is not None
+        size = value.content[0] if value.rank == 0 else None
+        if not isinstance(size, Dim) or size.symbol is None:
+            return None
+        source, axis = self.sources.get(size.symbol.text, (None, 0))
+        return source if source is not None and axis is None and source.rank == 0 and source.dtype == INT64 else None
 
     def _vector(self, content: Shape) -> Value:
         parts: list[Value] = []

@@ -1,0 +1,7 @@
+args = (
+    x,
+    {
+        "y": input_y,
+        "z": input_z
+    }
+)

@@ -1,0 +1,1 @@
+args = torch.Tensor([1])

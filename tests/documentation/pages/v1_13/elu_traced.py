@@ -1,0 +1,6 @@
+print(
+    torch.jit.trace(
+        torch.nn.ELU(), # module
+        torch.ones(1)   # example input
+    ).graph
+)

@@ -1,0 +1,9 @@
+torch.onnx.export(
+    model,
+    (
+        x,
+        {y: z},
+        {}
+    ),
+    "test.onnx.pb"
+)
