@@ -39,6 +39,7 @@ LAYERS: dict[str, set[str]] = {
     "runtime": {"save", "target"},
     "pretty": set(),
     "program": {"runtime", "save", "structure", "verify"},
+    "backend": {"aten", "capture", "options", "program", "runtime", "target"},
     "verify": {"calls", "modes", "options", "program", "runtime", "structure", "target"},
 }
 ABOVE = {"pipeline", "__init__"}  # see all of the above
@@ -48,6 +49,10 @@ BESIDE = {"cli", "inputs", "compat", "__main__"}  # see everything; nothing but 
 PROTOBUF = {
     "save.py": "writes and checks models",
     "verify.py": "reads models",
+    "backend/__init__.py": "ONNX's backend interface takes models as protobuf",
+    "backend/arrays.py": "reads tensors and attributes of such models",
+    "backend/blocks.py": "cuts such models into parts",
+    "backend/kept.py": "runs nodes of such models",
     "options.py": "asks onnx.helper for the IR version of an opset",
     "target/schemas.py": "reads the default values of attributes, which onnx.defs keeps as protobuf",
     "target/shape_fallback.py": "asks onnx's own inference about operators that have no rule here",

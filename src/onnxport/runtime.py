@@ -23,26 +23,27 @@ class RunError(errors.OnnxExporterError):
 
 
 class Session:
-    """One ONNX model, ready to run on the CPU.
+    """One ONNX model, ready to run.
 
-    source: a path, or an `onnx_ir.Model`.   Raises `RunError` where ONNX Runtime does not take it.
+    source: a path, the bytes of a file, or an `onnx_ir.Model`.   Raises `RunError` where ONNX Runtime does not take it.
     inputs, outputs: their names; `inputs` leaves out those that have an initializer as default.
-    shapes: by input, its dims: numbers, names, or None.
+    types, shapes: by input, its type ("tensor(float)"), and its dims: numbers, names, or None.
     """
 
-    def __init__(self, source: str | ir.Model):
+    def __init__(self, source: str | bytes | ir.Model, providers: Sequence[str] = ("CPUExecutionProvider",)):
         ort = _onnxruntime()
         options = ort.SessionOptions()
         options.log_severity_level = _QUIET
         self._folder: tempfile.TemporaryDirectory[str] | None = None
-        content: str | bytes = source if isinstance(source, str) else self._stored(source)
+        content = source if isinstance(source, (str, bytes)) else self._stored(source)
         try:
-            self._session = ort.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+            self._session = ort.InferenceSession(content, options, providers=list(providers))
         except Exception as error:  # its exceptions have no common base
             raise RunError(f"ONNX Runtime cannot load the model: {error}") from error
         described = self._session.get_inputs()
         self.inputs = [i.name for i in described]
         self.outputs = [o.name for o in self._session.get_outputs()]
+        self.types: dict[str, str] = {i.name: i.type for i in described}
         self.shapes: dict[str, list[int | str | None]] = {i.name: list(i.shape) for i in described}
         types = [v.type for v in [*described, *self._session.get_outputs()]]
         self._plain = not any(word in text for text in types for word in _NO_NUMPY)
@@ -65,13 +66,15 @@ class Session:
             raise errors.ArgumentError(f"the file has {len(self.inputs)} inputs ({names}), and the arguments hold {len(given)} tensors")
         return dict(zip(self.inputs, given))
 
-    def run(self, feeds: Mapping[str, torch.Tensor]) -> list[Any]:
-        """The outputs in order: tensors, lists of tensors for sequences, None for an empty optional."""
+    def run(self, feeds: Mapping[str, Any]) -> list[Any]:
+        """The outputs in order: tensors, lists of tensors for sequences, None for an empty optional, arrays for strings.
+
+        feeds: the same by input.
+        """
         try:
             if self._plain:
-                arrays = {name: tensor.detach().cpu().resolve_conj().resolve_neg().contiguous().numpy() for name, tensor in feeds.items()}
-                return [_to_torch(value) for value in self._session.run(None, arrays)]
-            values = {name: _to_ort(tensor) for name, tensor in feeds.items()}
+                return [_to_torch(value) for value in self._session.run(None, {name: _to_numpy(value) for name, value in feeds.items()})]
+            values = {name: _to_ort(value) for name, value in feeds.items()}
             return [_from_ort(value) for value in self._session.run_with_ort_values(None, values)]
         except Exception as error:
             raise RunError(f"ONNX Runtime cannot run the model: {error}") from error
@@ -84,6 +87,11 @@ def state_of(model: Any) -> list[torch.Tensor]:
     return [value for value in model.state_dict().values() if isinstance(value, torch.Tensor)]
 
 
+def providers() -> list[str]:
+    """The devices that ONNX Runtime knows here, by its own names ("CPUExecutionProvider")."""
+    return list(_onnxruntime().get_available_providers())
+
+
 def _onnxruntime() -> Any:
     try:
         import onnxruntime
@@ -92,8 +100,16 @@ def _onnxruntime() -> Any:
     return onnxruntime
 
 
-def _to_ort(tensor: torch.Tensor) -> Any:
+def _to_numpy(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return [_to_numpy(member) for member in value]
+    return value.detach().cpu().resolve_conj().resolve_neg().contiguous().numpy() if isinstance(value, torch.Tensor) else value
+
+
+def _to_ort(tensor: Any) -> Any:
     ort = _onnxruntime()
+    if not isinstance(tensor, torch.Tensor):
+        raise TypeError("lists and strings cannot be given to a model that has bfloat16 or float8 inputs or outputs")
     tensor = tensor.detach().cpu().contiguous()
     dtype = from_torch(tensor.dtype)
     if dtype.name.lower() not in _NO_NUMPY:
@@ -120,4 +136,6 @@ def _to_torch(value: Any) -> Any:
     if value is None:
         return None
     array = np.asarray(value)
+    if array.dtype.kind in "OUS":
+        return array
     return torch.from_numpy(array if array.flags.writeable and array.flags.c_contiguous else array.copy())

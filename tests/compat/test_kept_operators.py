@@ -6,8 +6,8 @@ import onnx
 import pytest
 import torch
 
-from onnxport import OperatorExportTypes, errors
-from tests.compat.running import foo, ops, pair, proto, rows
+from onnxport import OperatorExportTypes, backend, errors
+from tests.compat.running import foo, operator, ops, pair, proto, rows
 
 A, B = torch.randn(2, 3), torch.randn(2, 3)
 
@@ -101,3 +101,38 @@ def test_without_a_fake_implementation_a_size_is_unknown() -> None:
     made = proto(lambda a: foo(a, a, 1.5, 2), (A,), operator_export_type=OperatorExportTypes.ONNX_FALLTHROUGH,
                  input_names=["a"], dynamic_axes={"a": {0: "n"}})
     assert len(shape(made)) == 2
+
+
+def test_an_output_of_which_nobody_says_the_type() -> None:
+    class Script(torch.nn.Module):
+        def forward(self, a: torch.Tensor) -> torch.Tensor:
+            return torch.ops.onnxport_tests.blind(a)
+
+    operator("blind(Tensor a) -> Tensor", lambda a: a * (a.sum().item() > 0))  # it cannot be run without numbers
+    with pytest.raises(errors.UnsupportedError, match=r"nothing tells the dtype of what onnxport_tests::blind gives.*register_fake"):
+        proto(torch.jit.script(Script()), (A,), operator_export_type=OperatorExportTypes.ONNX_FALLTHROUGH)
+
+
+@pytest.mark.parametrize("opset", [7, 9, 11, 18])
+def test_lists_at_every_opset(opset: int) -> None:
+    """Below opset 11 there are no sequences: the members of a list are inputs of their own, and outputs always are."""
+    made = proto(lambda a, b: torch.split(torch.cat([a, b], 1), 2, 1)[2], (A, B), operator_export_type=OperatorExportTypes.ONNX_ATEN, opset_version=opset)
+    assert ("SequenceConstruct" in ops(made)) == (opset >= 11)
+    assert [len(n.output) for n in made.graph.node if attributes(n).get("operator") == b"split"] == [3]
+    (found,) = backend.run(made, (A, B))
+    assert torch.equal(torch.from_numpy(found), torch.cat([A, B], 1)[:, 4:])
+
+
+def test_a_literal_in_two_branches() -> None:
+    """It stands before the branches, not in the one that names it first."""
+    class Branch(torch.nn.Module):
+        def forward(self, a: torch.Tensor) -> torch.Tensor:
+            if a.sum() > 0:
+                a = a * 2.5
+            else:
+                a = a - 2.5
+            return a
+
+    made = proto(torch.jit.script(Branch()), (A,), keep_initializers_as_inputs=True)
+    for given in (A.abs(), -A.abs()):
+        assert torch.equal(torch.from_numpy(backend.run(made, given)[0]), Branch()(given))

@@ -68,12 +68,20 @@ class Like:
     sizes: tuple[int | tuple[str, int], ...]
 
 
+@dataclass(frozen=True)
+class LikeSize:
+    """A size that may change, given as a number."""
+
+    size: tuple[str, int]
+
+
 # dtype and sizes of a result: numbers, expressions over the names, None for what the data decides.
 Result = tuple[torch.dtype, list[int | str | None]]
 
 
 def faked(op: str, overload: str, args: dict[str, Any]) -> list[Result] | None:
-    """What an operator's fake implementation says of its results; None where it has none. Tensors in `args` are given as `Like`."""
+    """What an operator's fake implementation says of its results; None where it has none. Tensors in `args` are given as `Like`,
+    sizes as `LikeSize`."""
     namespace, _, name = op.partition("::")
     packet = getattr(getattr(torch.ops, namespace), name, None)
     function = getattr(packet, overload or "default", None)
@@ -91,6 +99,8 @@ def faked(op: str, overload: str, args: dict[str, Any]) -> list[Result] | None:
     def made(arg: Any) -> Any:
         if isinstance(arg, Like):
             return torch.empty([size(one) for one in arg.sizes], dtype=arg.dtype)
+        if isinstance(arg, LikeSize):
+            return size(arg.size)
         return [made(a) for a in arg] if isinstance(arg, list) else arg
 
     try:

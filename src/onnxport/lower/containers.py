@@ -266,6 +266,8 @@ def to_list(low: Lowering, node: Node, args: Args) -> Any:
 def unpack(low: Lowering, node: Node, args: Args) -> Any:
     """`a, b = xs`."""
     held = _first(args)
+    if isinstance(held, Value):  # a sequence that a kept operator gave
+        held = [low.g.op("SequenceAt", held, low.g.const(position)) for position in range(len(node.outputs))]
     items = list(held.items if isinstance(held, Listed) else held.value if isinstance(held, Maybe) else held)
     if len(items) != len(node.outputs):
         raise errors.BakedValueError(

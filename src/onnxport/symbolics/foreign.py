@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from onnxport.lower.lowering import Lowering
 
 _PYTHON = "prim::PythonOp"
+_SEQUENCES_FROM = 11
 Handler = Callable[["Lowering", Node, dict[str, Any]], Any]
 
 
@@ -48,7 +49,7 @@ class Foreign:
             return lambda low, node, args: self._registered(low, node, args, *found)
         if node.op == _PYTHON and "function" in node.args:
             return _python_op
-        return _keep_aten if self.keep == "all aten" and _is_aten(node) and not _is_python(node) else None
+        return _replace_by_aten if self.keep == "all aten" and _is_aten(node) and not _is_python(node) else None
 
     def fallback(self, node: Node) -> Handler | None:
         """What goes where there is no built-in translation."""
@@ -213,7 +214,7 @@ def _typed(g: Builder, node: Node, args: dict[str, Any], values: list[Any]) -> N
                 value.shape = tuple([g.fresh(value, axis) if size is None else size for axis, size in enumerate(shape)])
 
 
-def _faked(g: Builder, node: Node, args: dict[str, Any], count: int) -> list[tuple[torch.dtype, list[Any]]]:
+def _faked(g: Builder, node: Node, args: dict[str, Any], count: int | None) -> list[tuple[torch.dtype, list[Any]]]:
     """dtype and sizes of each result by the operator's fake implementation; nothing where it cannot tell."""
     sizes: dict[str, Any] = {}
 
@@ -221,9 +222,7 @@ def _faked(g: Builder, node: Node, args: dict[str, Any], count: int) -> list[tup
         if isinstance(arg, list):
             return [like(a) for a in arg]
         if not isinstance(arg, Value):
-            if isinstance(arg, Dim):
-                raise _WrongTypeError
-            return arg
+            return jit.LikeSize(named(arg)) if isinstance(arg, Dim) else arg
         if arg.dtype is None or arg.shape is None:
             raise _WrongTypeError
         return jit.Like(to_torch(arg.dtype), tuple([size if isinstance(size, int) else named(size) for size in arg.shape]))
@@ -240,7 +239,7 @@ def _faked(g: Builder, node: Node, args: dict[str, Any], count: int) -> list[tup
         found = jit.faked(node.op, node.overload, {name: like(arg) for name, arg in args.items()})
     except _WrongTypeError:
         return []
-    if found is None or len(found) != count:
+    if found is None or (count is not None and len(found) != count):
         return []
     return [(dtype, [sizes[size] if isinstance(size, str) else size for size in shape]) for dtype, shape in found]
 
@@ -324,41 +323,90 @@ def _as(g: Builder, kind: str, arg: Any, lenient: bool) -> Any:
 
 
 def _keep_node(low: Lowering, node: Node, args: dict[str, Any]) -> Any:
-    """An operator as a node of its own domain: tensors are inputs, the rest are attributes."""
+    """An operator as a node of its own domain: tensors are inputs, the rest are attributes, but for numbers that are computed."""
     namespace, _, name = node.op.partition("::")
-    inputs: list[Value | None] = []
+    inputs = _Inputs(node)
     attrs: dict[str, Any] = {}
-    kinds = {p.name: p.type for p in node.schema.parameters} if node.schema is not None else {}
     for key, arg in args.items():
         arg = _spelled(arg)
-        if isinstance(arg, Value) or (isinstance(arg, list) and arg and all(isinstance(a, Value) for a in arg)):
-            inputs += [arg] if isinstance(arg, Value) else arg
-        elif arg is None and "Tensor" in kinds.get(key, ""):
-            inputs.append(None)
+        if isinstance(arg, Value) or inputs.wants(key, arg):
+            inputs.add(key, arg)
         elif isinstance(arg, Dim):
-            inputs.append(low.g.scalar(arg))
+            inputs.add(key, low.g.scalar(arg))
         elif isinstance(arg, list) and any(isinstance(a, Dim) for a in arg):
-            inputs.append(low.g.sizes(arg))
-        elif arg is not None and arg != []:
+            inputs.add(key, low.g.sizes(arg))
+        elif arg is not None:
             attrs[key] = arg
     if node.overload:
         attrs["overload_name"] = node.overload
-    return _kept(low, node, args, name, ATEN_DOMAIN if namespace == "aten" else namespace, inputs, attrs)
+    if not inputs.plain():
+        attrs["input_names"] = inputs.names
+    return _kept(low, node, args, name, ATEN_DOMAIN if namespace == "aten" else namespace, inputs.values, attrs)
 
 
-def _keep_aten(low: Lowering, node: Node, args: dict[str, Any]) -> Any:
-    """An ATen operator as an ATen node: each argument is an input, strings are attributes. What only computes sizes stays as it is."""
+class _Inputs:
+    """The inputs of a node that stays, each with the argument that it belongs to."""
+
+    def __init__(self, node: Node):
+        self.kinds = {p.name: p.type for p in node.schema.parameters} if node.schema is not None else {}
+        self.values: list[Value | None] = []
+        self.names: list[str] = []
+
+    def wants(self, key: str, arg: Any) -> bool:
+        """Whether something that is no single tensor goes to the inputs: a list of tensors, a tensor that is left out."""
+        if isinstance(arg, list):
+            return "Tensor" in self.kinds.get(key, "") or any(isinstance(a, Value) for a in arg)
+        return arg is None and "Tensor" in self.kinds.get(key, "")
+
+    def add(self, key: str, arg: Any) -> None:
+        """One argument: an input, or one for each member."""
+        several = arg if isinstance(arg, list) else [arg]
+        self.values += several
+        self.names += [key] * len(several)
+
+    def plain(self) -> bool:
+        """Whether the schema alone tells which input is whose: the tensors in order, with one list at most."""
+        tensors = [name for name, kind in self.kinds.items() if "Tensor" in kind]
+        lists = [name for name in tensors if "List" in self.kinds[name]]
+        return set(self.names) <= set(tensors) and (not lists or (len(lists) == 1 and None not in self.values))
+
+
+def _replace_by_aten(low: Lowering, node: Node, args: dict[str, Any]) -> Any:
+    """An ATen node in the place of onnxport's own translation, which tells the types. What only computes sizes stays as it is."""
     given = [a for arg in args.values() for a in (arg if isinstance(arg, (list, tuple)) else [arg])]
-    if not any(isinstance(a, Value) and (a.content is None or a.node is not None) for a in given) and low.translates(node):
+    only_sizes = not any(isinstance(a, Value) and (a.content is None or a.node is not None) for a in given)
+    if not low.translates(node):
+        return _keep_aten(low, node, args)
+    if only_sizes:
         return low.builtin(node, args)
-    inputs: list[Value | None] = []
+    held = len(low.held)
+    try:
+        like = low.builtin(node, args)
+    except (errors.UnsupportedError, errors.UnsupportedOperatorError):
+        like = None
+    del low.held[held:]
+    return _keep_aten(low, node, args, like)
+
+
+def _keep_aten(low: Lowering, node: Node, args: dict[str, Any], like: Any = None) -> Any:
+    """An ATen operator as an ATen node: each argument is an input, strings are attributes. like: what has the same types."""
+    inputs = _Inputs(node)
     attrs: dict[str, Any] = {"operator": node.op.partition("::")[2], "overload_name": node.overload}
     for key, arg in args.items():
         if isinstance(arg, str):
             attrs[key] = arg
+        elif isinstance(arg, list) and _apart(low.g, arg):
+            inputs.add(key, arg)
+            attrs["input_names"] = inputs.names
         else:
-            inputs.append(_input(low.g, _spelled(arg)))
-    return _kept(low, node, args, "ATen", ATEN_DOMAIN, inputs, attrs)
+            inputs.add(key, _input(low.g, _spelled(arg)))
+    return _kept(low, node, args, "ATen", ATEN_DOMAIN, inputs.values, attrs, like)
+
+
+def _apart(g: Builder, arg: list[Any]) -> bool:
+    """Tensors that no ONNX sequence can hold together: some are left out, they are of several types, or the opset has no sequences."""
+    kinds = {a.dtype if isinstance(a, Value) else a for a in arg}
+    return any(isinstance(a, Value) for a in arg) and (len(kinds) > 1 or g.opset < _SEQUENCES_FROM)
 
 
 def _input(g: Builder, arg: Any) -> Value | None:
@@ -373,7 +421,23 @@ def _input(g: Builder, arg: Any) -> Value | None:
     return g.const(arg, DataType.DOUBLE if isinstance(arg, float) else None)
 
 
-def _kept(low: Lowering, node: Node, args: dict[str, Any], op_type: str, domain: str, inputs: list[Value | None], attrs: dict[str, Any]) -> Any:
-    made = low.g.several(op_type, *inputs, outputs=len(node.outputs), domain=domain, **attrs)
-    _typed(low.g, node, args, made)
-    return made[0] if len(made) == 1 else made
+def _kept(low: Lowering, node: Node, args: dict[str, Any], op_type: str, domain: str, inputs: list[Value | None], attrs: dict[str, Any],
+          like: Any = None) -> Any:
+    """The node that stays. An operator that gives a list has an output for each member, where their number is known."""
+    listed = len(node.outputs) == 1 and node.outputs[0].kind == "list"
+    if listed and like is None:
+        like = [Value(from_torch(dtype), shape) for dtype, shape in _sized(low.g, node, args)]
+    known = list(like) if isinstance(like, (list, tuple)) else [] if like is None else [like]
+    made = low.g.several(op_type, *inputs, outputs=max(len(known), 1) if listed else len(node.outputs), domain=domain, **attrs)
+    if known and all(isinstance(k, Value) for k in known) and len(known) >= len(made):
+        for value, same in zip(made, known):
+            value.dtype, value.shape = same.dtype, same.shape
+    else:
+        _typed(low.g, node, args, made)
+    return made[0] if len(made) == 1 and not (listed and known) else made
+
+
+def _sized(g: Builder, node: Node, args: dict[str, Any]) -> list[tuple[torch.dtype, Any]]:
+    """The members of a list that an operator gives, where their number does not change."""
+    found = _faked(g, node, args, None)
+    return [(dtype, shape) for dtype, shape in found if None not in shape] if all(None not in shape for _, shape in found) else []

@@ -116,6 +116,7 @@ class _Emitter:
         self.counts: dict[str, int] = {}
         self.types: dict[Any, ir.TensorType] = {}
         self.pending: list[ir.Node] = []
+        self.depth = 0  # blocks around the nodes that are being made
         self.layouts: dict[int, tuple[Value, list[int]]] = {}
 
     # ---------------------------------------------------------------- names
@@ -164,6 +165,10 @@ class _Emitter:
         seen: set[int] = set()
         for value in outputs:
             real = self.g.real(value)
+            if real.dtype is None and real.node is not None:
+                raise errors.UnsupportedError(
+                    f"nothing tells the dtype of what {real.node.domain}::{real.node.op_type} gives, which is an output of the graph: use setType in "
+                    "its symbolic function, or give the operator a fake implementation (torch.library.register_fake)")
             if real.node is None or id(real) in seen or real.name is not None:
                 real = self.g._add("Identity", "", (real,), 1, {}, shared=False)[0]
             seen.add(id(real))
@@ -236,7 +241,7 @@ class _Emitter:
         for node in block.nodes:
             if node in needed:
                 made = self.node(node, needed)
-                if self.pending:
+                if self.pending and not self.depth:  # other blocks may read it too
                     result += self.pending
                     self.pending = []
                 result.append(made)
@@ -290,9 +295,9 @@ class _Emitter:
             made = self.fill(ir.Value(name=self.unique(value.name or "in")), value)
             self.made[id(value)] = made
             inputs.append(made)
-        outer, self.pending = self.pending, []
+        self.depth += 1
         nodes = self.nodes(block, needed)
-        self.pending = outer
+        self.depth -= 1
         return ir.Graph(inputs, [self.value(v) for v in block.outputs], nodes=nodes, name=self.unique("body"))
 
 
