@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import gc
 import threading
@@ -49,18 +50,55 @@ def export(model: Any, args: Any, f: Any = None, *, kwargs: dict[str, Any] | Non
     with _collector_paused():
         with progress.stage("capture"), select_model_mode_for_export(model, options.training):
             traced = choose.capture(model, call, input_names(call, options), capture, options.dynamic_axes, dynamic_shapes)
-            functionalise(traced.graph)
         with progress.stage("convert"):
-            program, nodes = convert(call.model, call, traced, options, foreign)
+            with select_model_mode_for_export(model, options.training):
+                built = settled(call, traced, options, foreign)
+            program, nodes = convert(call.model, call, built, options)
         if f is not None:
             with progress.stage("save"):
                 save.write(program.model, f, external_data=external_data, nodes=nodes)
     return program
 
 
-def convert(model: Any, call: Call, traced: Traced, options: Options, foreign: Any = None) -> tuple[ONNXProgram, Nodes]:
-    """From the captured graph to a finished, checked model; and its nodes as they will be written."""
+@dataclasses.dataclass
+class Built:
+    """A captured program in the builder, and the guards under which it holds."""
+
+    face: Interface
+    lowering: Lowering
+    lowered: Lowered
+    guards: list[guards.Guard]
+
+
+def settled(call: Call, traced: Traced, options: Options, foreign: Any) -> Built:
+    """What was captured, in the builder.
+
+    Where Python went a way that is only for sizes of 0 or 1, the call is captured once more at a wider example; that is taken if it
+    gives the numbers of the caller's example too.
+    """
+    first, refusal = None, None
+    try:
+        first = build(call, traced, options, foreign)
+    except errors.BakedValueError as error:
+        refusal = error
+    for sizes, capture in traced.wider:
+        if first is not None and not any(guard.excludes({**first.lowered.builder.hints, **sizes}) for guard in first.guards):
+            return first
+        with contextlib.suppress(Exception):  # a model may refuse sizes that we made up
+            other = capture()
+            built = build(call, other, options, foreign)
+            if other.gives(call.tensors, traced.results):
+                return built
+    if refusal is not None:
+        raise refusal
+    assert first is not None
+    return first
+
+
+def build(call: Call, traced: Traced, options: Options, foreign: Any = None) -> Built:
+    """From the captured graph to the builder. Raises `BakedValueError` for what would hold for the example alone."""
     graph = traced.graph
+    functionalise(graph)
     face = interface(graph, call, options)
     builder = Builder(options.opset, fold_parameters=options.constant_folding and options.export_params)
     builder.versions = options.custom_opsets
@@ -70,9 +108,16 @@ def convert(model: Any, call: Call, traced: Traced, options: Options, foreign: A
     lowering = Lowering(graph, builder, face.input_shapes, weights_as_inputs=not options.export_params, decompositions=decompositions,
                         foreign=foreign)
     lowered = lowering.run()
-    found = guards.judge(graph, lowered.env, lowering.held, strict=options.strict)
-    outputs = mutated_outputs(lowering, lowered, face, options)
-    built = emit(builder, outputs, face.naming(), ir_version=options.ir_version, graph_name="main_graph",
+    return Built(face, lowering, lowered, guards.judge(graph, lowered.env, lowering.held))
+
+
+def convert(model: Any, call: Call, made: Built, options: Options) -> tuple[ONNXProgram, Nodes]:
+    """A finished, checked model, and its nodes as they will be written."""
+    face, found = made.face, made.guards
+    if options.strict:
+        guards.refuse(found)
+    outputs = mutated_outputs(made.lowering, made.lowered, face, options)
+    built = emit(made.lowered.builder, outputs, face.naming(), ir_version=options.ir_version, graph_name="main_graph",
                  initializers_as_inputs=options.initializers_as_inputs, where=_places(model) if options.verbose else None,
                  producer_version=__version__)
     optimise.run(built, options)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -125,7 +124,7 @@ class _Check:
     def attempt(self, label: str, make: Callable[[], list[torch.Tensor]], sizes: Mapping[str, int]) -> None:
         """One run with other arguments; one that the model refuses, or a guard excludes, is skipped."""
         for guard in self.guards:
-            if _holds(str(guard.condition), sizes) is False:
+            if dims.holds(str(guard.condition), sizes) is False:
                 self.skipped.append((label, f"outside the guard {guard}"))
                 return
         tensors = make()
@@ -272,21 +271,6 @@ def _prime_above(size: int) -> int:
     while candidate < 2 or any(candidate % d == 0 for d in range(2, math.isqrt(candidate) + 1)):
         candidate += 1
     return candidate
-
-
-_CONDITION = re.compile(r"(.+?) (==|!=|<=|>=|<|>) (.+)")
-
-
-def _holds(condition: str, sizes: Mapping[str, int]) -> bool | None:
-    """Whether a guard's condition is true of these sizes; None where they do not tell."""
-    parts = _CONDITION.fullmatch(condition)
-    if parts is None:
-        return None
-    try:
-        left, right = (dims.evaluate(dims.parse(side), sizes) for side in (parts[1], parts[3]))
-    except (SyntaxError, ValueError):  # a label that is no name, say
-        return None
-    return None if left is None or right is None else dims.compare(parts[2], left, right)
 
 
 def _fresh(names: Sequence[str], tensors: Sequence[torch.Tensor], sizes: Mapping[Axis, int], seed: int) -> list[torch.Tensor]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import torch
+
 from onnxport import errors
 from onnxport.calls import Call, bind
-from onnxport.capture import compiled, dynamic, script
+from onnxport.capture import compiled, dynamic, script, wider
 from onnxport.capture.trace import Traced, trace
 
 WAYS = ("auto", "trace", "export")
@@ -60,22 +63,35 @@ def capture(model: Any, call: Call, names: Sequence[str], way: str, axes: Mappin
         raise errors.ArgumentError(f"dynamic_shapes is given, and dynamic_axes names the input {both[0]!r}: say it in one of them")
     if script.is_script(model) and way == "export":
         raise errors.ArgumentError("capture='export' takes no scripted program: torch.export cannot read one")
-    if not is_program(model) and way != "export":
-        if script.is_script(model):
-            traced = script.capture(call.model, call, list(call.names))
-        else:
-            traced = trace(model, call.tensors, call.names, call.run, dynamic=bool(both) or shapes is not None)
-        if shapes is not None:
-            dynamic.mark(traced.graph, names, dynamic.of_shapes(shapes, call.spec, names, call.tensors))
-        return traced
-    from onnxport.capture import exported
-
     if shapes is not None:
         wanted = dynamic.of_shapes(shapes, call.spec, names, call.tensors)
     else:
         wanted = dynamic.of_axes(axes, names, call.tensors)
+    if not is_program(model) and way != "export":
+        if script.is_script(model):
+            return _marked(script.capture(call.model, call, list(call.names)), names, wanted, shapes is not None)
+        return _traced(model, call, names, wanted, shapes is not None)
+    from onnxport.capture import exported
+
     if is_program(model):
         if way == "trace":
             raise errors.ArgumentError("capture='trace': an ExportedProgram is captured already")
         return exported.read_program(model, call, names, wanted)
     return exported.compile_call(call, names, wanted)
+
+
+def _marked(traced: Traced, names: Sequence[str], wanted: Sequence[dynamic.Wanted], by_shapes: bool) -> Traced:
+    """With what was asked of the axes; labels in `dynamic_axes` say it all, unless some are computed from others."""
+    if by_shapes or any(ask.derived for asks in wanted for ask in asks.values()):
+        dynamic.mark(traced.graph, names, wanted)
+    return traced
+
+
+def _traced(model: Any, call: Call, names: Sequence[str], wanted: Sequence[dynamic.Wanted], by_shapes: bool) -> Traced:
+    """A trace of the call, and what it needs to be traced at another example."""
+    def at(tensors: list[torch.Tensor]) -> Traced:
+        return _marked(trace(model, tensors, call.names, call.run, dynamic=any(wanted)), names, wanted, by_shapes)
+
+    first = at(call.tensors)
+    first.wider = ((example.sizes, functools.partial(at, example.tensors)) for example in wider.examples(call.tensors, names, wanted))
+    return first

@@ -40,8 +40,18 @@ class Ask:
 
 def of_axes(axes: Mapping[str, Mapping[int, str]], names: Sequence[str], tensors: Sequence[torch.Tensor]) -> list[Wanted]:
     """What `dynamic_axes` asks of each input (its keys that are no inputs are left to whoever names the outputs)."""
-    return [{axis % max(tensor.dim(), 1): Ask(label, torch.export.Dim.DYNAMIC) for axis, label in axes.get(name, {}).items()
+    known = {label for labels in axes.values() for label in labels.values()}
+
+    def ask(label: str) -> Ask:
+        return Ask(label, torch.export.Dim.DYNAMIC, derived=not label.isidentifier() and _symbols(label) <= known)
+
+    return [{axis % max(tensor.dim(), 1): ask(label) for axis, label in axes.get(name, {}).items()
              if -tensor.dim() <= axis < tensor.dim()} for name, tensor in zip(names, tensors, strict=True)]
+
+
+def _symbols(label: str) -> set[str]:
+    """The names that an expression is made of; the label itself where it is none."""
+    return {n.id for n in ast.walk(ast.parse(label, mode="eval")) if isinstance(n, ast.Name)} if _is_expression(label) else {label}
 
 
 def of_shapes(shapes: Any, spec: structure.CallSpec, names: Sequence[str], tensors: Sequence[torch.Tensor]) -> list[Wanted]:

@@ -13,7 +13,7 @@ import torch
 from onnxport import errors
 from onnxport.aten.graph import Axis, Block, Graph, Mutation, Node, Read, Value
 from onnxport.calls import Call
-from onnxport.capture import dynamic, fx, torch_private
+from onnxport.capture import dynamic, fx, torch_private, wider
 from onnxport.capture.dynamic import Wanted
 from onnxport.capture.state import State, state_of
 from onnxport.capture.trace import Traced
@@ -67,27 +67,15 @@ class _Flat(torch.nn.Module):
 def compile_call(call: Call, names: Sequence[str], wanted: Sequence[Wanted]) -> Traced:
     """`torch.export.export` of a module; its refusals become `CaptureError`s that keep its words.
 
-    An example of size 1 can make torch.export fix a dynamic axis to it (attention takes another way there): a larger one is tried then.
+    An example of size 1 can make torch.export fix a dynamic axis to it (attention takes another way there): larger ones are tried then.
     """
     try:
         return _compiled(call, call.tensors, names, wanted)
     except errors.CaptureError:
-        larger = _larger(call.tensors, wanted)
-        if larger is None:
-            raise
-        with contextlib.suppress(errors.CaptureError):
-            return _compiled(call, larger, names, wanted)
+        for example in wider.examples(call.tensors, names, wanted):
+            with contextlib.suppress(errors.CaptureError):
+                return _compiled(call, example.tensors, names, wanted)
         raise
-
-
-def _larger(tensors: Sequence[torch.Tensor], wanted: Sequence[Wanted]) -> list[torch.Tensor] | None:
-    """Tensors with 3 for a size below 2 on dynamic axes; None where there is none, or where sizes are computed from others."""
-    if any(ask.derived for asks in wanted for ask in asks.values()):
-        return None
-    shapes = [[3 if axis in asks and size < 2 else size for axis, size in enumerate(t.shape)] for t, asks in zip(tensors, wanted, strict=True)]
-    if all(list(t.shape) == shape for t, shape in zip(tensors, shapes, strict=True)):
-        return None
-    return [t.new_zeros(shape) for t, shape in zip(tensors, shapes, strict=True)]
 
 
 def _compiled(call: Call, tensors: Sequence[torch.Tensor], names: Sequence[str], wanted: Sequence[Wanted]) -> Traced:

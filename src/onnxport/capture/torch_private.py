@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 try:
+    from torch._C import _create_function_from_graph as create_function_from_graph
     from torch._C import _create_graph_by_tracing as create_graph_by_tracing
     from torch._C import _get_tracing_state as get_tracing_state
     from torch._C import _get_value_trace as get_value_trace  # type: ignore[attr-defined]
@@ -24,6 +25,7 @@ try:
     from torch._C import _set_value_trace as set_value_trace  # type: ignore[attr-defined]
     from torch._C import parse_schema
     from torch._ops import HigherOrderOperator, OpOverload
+    from torch.jit import optimized_execution  # type: ignore[attr-defined]
     from torch.jit._trace import _create_interpreter_name_lookup_fn as variable_name_lookup
 except ImportError as cause:  # pragma: no cover - depends on the installed torch
     raise ImportError(f"torch {torch.__version__} lacks a name that onnxport needs: {cause}; "
@@ -33,6 +35,7 @@ __all__ = [
     "HigherOrderOperator",
     "OpOverload",
     "any_size",
+    "create_function_from_graph",
     "create_graph_by_tracing",
     "decomposition",
     "exporting",
@@ -45,6 +48,7 @@ __all__ = [
     "last_unique",
     "lengths_as_sizes",
     "lifted_scripts",
+    "optimized_execution",
     "parse_schema",
     "quiet",
     "schemas_of",

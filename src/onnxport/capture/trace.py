@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,11 +22,37 @@ from onnxport.capture.torchscript import Reader
 
 @dataclass
 class Traced:
-    """What a capture gives besides the graph: the flat outputs of the run, for whoever wants to compare."""
+    """What a capture gives besides the graph.
+
+    results: the flat outputs of the run.   rerun: runs what was captured on other tensors (a trace only).
+    wider: the same call captured at other examples, each on demand, with the sizes of its axes.
+    """
 
     graph: Graph
     results: list[Any]
     spec: Any
+    rerun: Callable[[list[torch.Tensor]], list[torch.Tensor]] | None = None
+    wider: Iterable[tuple[dict[str, int], Callable[[], Traced]]] = ()
+
+    def gives(self, tensors: list[torch.Tensor], results: list[Any]) -> bool:
+        """Whether what was captured gives these results for these tensors, as close as their types can be expected to."""
+        wanted = [item for item in results if isinstance(item, torch.Tensor)]
+        if self.rerun is None or len(wanted) != sum(isinstance(item, torch.Tensor) for item in self.results):
+            return False
+        try:
+            return all(_alike(a, b) for a, b in zip(self.rerun(tensors), wanted, strict=False))
+        except (RuntimeError, IndexError):  # it does not run there at all
+            return False
+
+
+def _alike(a: torch.Tensor, b: torch.Tensor) -> bool:
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    if not (a.dtype.is_floating_point or a.dtype.is_complex):
+        return torch.equal(a, b)
+    finite = b[b.isfinite()].abs()
+    close = torch.finfo(a.dtype).eps ** 0.5
+    return torch.allclose(a, b, rtol=close, atol=close * float(finite.max()) if finite.numel() else 0.0, equal_nan=True)
 
 
 def scope_names(model: Any) -> dict[Any, str]:
@@ -88,7 +115,16 @@ def _trace(model: Any, tensors: list[torch.Tensor], input_names: list[str], call
         given = [*copies, *state.weights.values(), *state.attributes.values()]
         raw, _ = torch_private.create_graph_by_tracing(run, given, torch_private.variable_name_lookup(), True, False)
         literals = reads.literals()
-    return Traced(finish(read_graph(raw, input_names, state, literals, scopes), run, state), run.flat, run.spec)
+    graph = finish(read_graph(raw, input_names, state, literals, scopes), run, state)
+    return Traced(graph, run.flat, run.spec, functools.partial(_rerun, raw, state))
+
+
+def _rerun(raw: Any, state: State, tensors: list[torch.Tensor]) -> list[torch.Tensor]:
+    """What a traced graph gives for these tensors: the model's outputs, and behind them what Python read."""
+    with torch_private.untraced(), torch.no_grad(), state.unchanged(), torch_private.optimized_execution(False):
+        function = torch_private.create_function_from_graph("example", raw)
+        made = function(*(t.detach().clone() for t in tensors), *state.weights.values(), *state.attributes.values())
+    return list(made) if isinstance(made, tuple) else [made]
 
 
 class _Run:

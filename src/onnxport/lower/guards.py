@@ -6,6 +6,7 @@ that varies and may have entered the graph, or a branch on the data, is an error
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,11 +39,19 @@ class Guard:
     def __str__(self) -> str:
         return f"{self.condition} ({self.source})"
 
+    def excludes(self, sizes: Mapping[str, int]) -> bool:
+        """Whether the file surely does not hold where the axes have these sizes."""
+        return dims.holds(self.condition, sizes) is False
 
-def judge(graph: Graph, env: dict[Captured, Any], held: list[Guard], *, strict: bool) -> list[Guard]:
-    """The guards of the file, each once; `held` are those known already. Raises `BakedValueError` for what would be wrong in
-    silence, `GuardError` if strict.
-    """
+
+def refuse(found: list[Guard]) -> None:
+    """For strict=True: raises `GuardError` where there is any guard."""
+    if found:
+        raise errors.GuardError("strict=True, and Python decided on what may change:\n" + "\n".join(f"  {g}" for g in found))
+
+
+def judge(graph: Graph, env: dict[Captured, Any], held: list[Guard]) -> list[Guard]:
+    """The guards of the file, each once; `held` are those known already. Raises `BakedValueError` for what would be wrong in silence."""
     if not graph.reads and not held:
         return []
     makers: dict[Captured, Node] = {}
@@ -60,8 +69,6 @@ def judge(graph: Graph, env: dict[Captured, Any], held: list[Guard], *, strict: 
         guard = _judge(read, env, makers)
         if guard is not None:
             guards.setdefault(guard.condition, guard)
-    if guards and strict:
-        raise errors.GuardError("strict=True, and Python decided on what may change:\n" + "\n".join(f"  {g}" for g in guards.values()))
     return list(guards.values())
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import functools
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping
 
 INFINITY = math.inf
@@ -501,6 +502,21 @@ def _apply(fn: str, a: int, b: int) -> int | None:
     if b == 0:
         return None
     return a // b if fn == "//" else a % b
+
+
+_CONDITION = re.compile(r"(.+?) (==|!=|<=|>=|<|>) (.+)")
+
+
+def holds(condition: str, known: Mapping[str, int]) -> bool | None:
+    """Whether a guard's condition is true where the symbols have these values; None where they do not tell."""
+    parts = _CONDITION.fullmatch(condition)
+    if parts is None:
+        return None
+    try:
+        left, right = (evaluate(parse(side), known) for side in (parts[1], parts[3]))
+    except (SyntaxError, ValueError):  # a label that is no name, say
+        return None
+    return None if left is None or right is None else compare(parts[2], left, right)
 
 
 def substitute(size: Size, known: Mapping[str, Size]) -> Size:
