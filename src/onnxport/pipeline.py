@@ -79,7 +79,7 @@ def settled(call: Call, traced: Traced, options: Options, foreign: Any) -> Built
     first, refusal = None, None
     try:
         first = build(call, traced, options, foreign)
-    except errors.BakedValueError as error:
+    except errors.OnnxExporterError as error:
         refusal = error
     for sizes, capture in traced.wider:
         if first is not None and not any(guard.excludes({**first.lowered.builder.hints, **sizes}) for guard in first.guards):
