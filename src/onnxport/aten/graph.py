@@ -48,7 +48,7 @@ class Axis:
 
 # These change a list, not a tensor. A list is an object of the lowering's own.
 LIST_WRITES = frozenset(f"aten::{name}" for name in (
-    "append", "extend", "insert", "pop", "clear", "reverse", "sort", "_set_item", "Delete", "remove"))
+    "append", "extend", "insert", "pop", "clear", "reverse", "sort", "_set_item", "Delete", "remove", "update", "setdefault"))
 
 # An argument: a value, plain Python (numbers, strings, None, torch dtypes as int codes, devices as str), or lists of such.
 Arg = Any

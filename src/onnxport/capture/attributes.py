@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,15 +13,23 @@ from onnxport import errors
 from onnxport.aten.graph import Arg, Node, Value
 
 _CHANGE_LISTS = frozenset({"aten::append", "aten::extend", "aten::insert", "aten::pop", "aten::clear", "aten::reverse", "aten::sort",
-                           "aten::_set_item", "aten::Delete", "aten::remove", "aten::add_"})
+                           "aten::_set_item", "aten::Delete", "aten::remove", "aten::add_", "aten::update", "aten::setdefault"})
 
 
 @dataclass(frozen=True)
 class Holder:
-    """A module (or an object that it keeps), and the path that leads to it."""
+    """A module (or an object that it keeps), and the path that leads to it; owner: None for an object that the script makes."""
 
     path: str
     owner: Any
+
+
+def made(raw: Any) -> Holder:
+    """A new object of a class that the script knows; it has the attributes that are assigned to it."""
+    return Holder(_MADE + str(raw.output().unique()), None)
+
+
+_MADE = "the script's object "
 
 
 class Attributes:
@@ -37,6 +46,8 @@ class Attributes:
         """The value of an attribute: a module, a weight, plain Python, or what was assigned to it."""
         path = f"{holder.path}.{name}" if holder.path else name
         if path not in self.current:
+            if holder.owner is None:
+                raise errors.UnsupportedError(f"the attribute {name!r} of an object is read before it is assigned on every way there")
             return self.read(path, getattr(holder.owner, name))
         return self.current[path]
 
@@ -64,11 +75,12 @@ class Attributes:
     def begin(self, paths: list[str]) -> None:
         """Gives each of these attributes the value that it has before the program runs, unless it has one."""
         for path in paths:
-            if path not in self.current:
-                item = self.root
-                for name in path.split("."):
-                    item = getattr(item, name)
-                self.current[path] = self.read(path, item)
+            if path not in self.current and not path.startswith(_MADE):
+                self.current[path] = self.read(path, getattr(*_owner(self.root, path)))
+
+    def rebound(self) -> dict[str, Value]:
+        """The tensors that the program assigned to attributes of the module."""
+        return {path: arg for path, arg in self.current.items() if isinstance(arg, Value) and arg.kind == "tensor" and not path.startswith(_MADE)}
 
     # --- in blocks -----------------------------------------------------------------------------------------------------------
 
@@ -85,7 +97,7 @@ class Attributes:
     def variable(self, path: str) -> Value:
         """The carried variable of a loop that stands for an attribute."""
         before = self.current.get(path)
-        value = Value(before.kind if isinstance(before, Value) else "tensor" if before is None else type(before).__name__)
+        value = Value(before.kind if isinstance(before, Value) else "optional" if before is None else type(before).__name__)
         value.unknown = value.kind == "tensor"
         self.current[path] = value
         return value
@@ -94,6 +106,8 @@ class Attributes:
         """Makes what blocks assigned results of their node."""
         paths = changed or list(dict.fromkeys(path for end in ends for path, arg in end.items() if before.get(path) is not arg))
         for path in paths:
+            if path not in before:  # of an object that the block makes: nobody outside knows it
+                continue
             starts = before[path]
             for block, end in zip(node.blocks, ends, strict=True):
                 block.outputs.append(end[path])
@@ -105,8 +119,30 @@ class Attributes:
             self.current[path] = result
 
 
+@contextlib.contextmanager
+def kept(root: Any, graph: Any) -> Iterator[None]:
+    """Assigns, after a run of the graph, to each attribute that it may have assigned to what was there before."""
+    paths = [path for path in Attributes().assigned([graph]) if not path.startswith(_MADE)]
+    before = [(*_owner(root, path), getattr(*_owner(root, path))) for path in paths]
+    try:
+        yield
+    finally:
+        for owner, name, item in before:
+            setattr(owner, name, item)
+
+
+def _owner(root: Any, path: str) -> tuple[Any, str]:
+    """The module that keeps an attribute, and the attribute's name in it."""
+    parent, _, name = path.rpartition(".")
+    for part in parent.split(".") if parent else ():
+        root = getattr(root, part)
+    return root, name
+
+
 def _path(raw: Any, name: str) -> str:
     node = raw.node()
+    if node.kind() == "prim::CreateObject":
+        return f"{made(node).path}.{name}"
     if node.kind() != "prim::GetAttr":
         return name
     return f"{_path(node.inputsAt(0), node.s('name'))}.{name}"

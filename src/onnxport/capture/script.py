@@ -13,7 +13,7 @@ from onnxport.aten.graph import Arg, Block, Graph, Node, Value
 from onnxport.aten.source import where
 from onnxport.calls import Call
 from onnxport.capture import torch_private
-from onnxport.capture.attributes import Attributes, Holder, changed_lists
+from onnxport.capture.attributes import Attributes, Holder, changed_lists, kept
 from onnxport.capture.state import State, state_of
 from onnxport.capture.torchscript import Reader
 from onnxport.capture.trace import Traced
@@ -110,7 +110,9 @@ def capture(program: Program, call: Call, names: list[str]) -> Traced:
     """Reads the program's graph; it runs once on the example, for the structure of what it returns."""
     scripted = program.scripted
     state = state_of(scripted)
-    with torch.no_grad(), state.unchanged():
+    raw = scripted.graph.copy()
+    torch_private.inline(raw)
+    with torch.no_grad(), state.unchanged(), kept(scripted, raw):
         args, kwargs = call.spec.unflatten([t.detach().clone(memory_format=torch.preserve_format) for t in call.tensors])
         try:
             result = program(*args, **kwargs)
@@ -121,7 +123,7 @@ def capture(program: Program, call: Call, names: list[str]) -> Traced:
         raise errors.CaptureError(f"the script returned no tensor, but {type(result).__name__}")
     flat, output_names = [leaf.value for leaf in leaves], [leaf.path for leaf in leaves]
     reading = _Reading(program, state)
-    graph = reading.read(args, kwargs, result, names)
+    graph = reading.read(raw, args, kwargs, result, names)
     graph.output_names = output_names
     return Traced(graph, flat, spec)
 
@@ -140,14 +142,12 @@ class _Reading:
         self.block = Block()
         self.inputs: list[Value] = []
 
-    def read(self, args: Any, kwargs: dict[str, Any], result: Any, names: list[str]) -> Graph:
+    def read(self, raw: Any, args: Any, kwargs: dict[str, Any], result: Any, names: list[str]) -> Graph:
         """The graph of the program, with the arguments of its call bound."""
         scripted = self.program.scripted
         root = scripted if isinstance(scripted, torch.jit.ScriptModule) else None
         attributes = Attributes(self.weight, root)
         reader = Reader(attributes=attributes)
-        raw = scripted.graph.copy()
-        torch_private.inline(raw)
         given = list(raw.inputs())
         if root is not None:
             reader.env[given.pop(0).unique()] = Holder("", root)
@@ -167,7 +167,7 @@ class _Reading:
         state = self.state
         graph = Graph(self.block, self.inputs, list(names), self.weights, state.aliases, outputs, [], state.parameters,
                       attributes=self.attributes, touched=reader.touched)
-        graph.rebound = {path: arg for path, arg in attributes.current.items() if isinstance(arg, Value) and arg.kind == "tensor"}
+        graph.rebound = attributes.rebound()
         graph.scripted = True
         return graph
 

@@ -10,7 +10,7 @@ from onnxport import errors
 from onnxport.aten.graph import Arg, Block, Node, Value
 from onnxport.aten.source import where
 from onnxport.capture import schema as schemas
-from onnxport.capture.attributes import Attributes, changed_lists
+from onnxport.capture.attributes import Attributes, Holder, changed_lists, made
 from onnxport.capture.scopes import Scopes
 
 _KINDS = {
@@ -24,6 +24,7 @@ _NUMBER_DTYPES = frozenset({torch.float64, torch.int64, torch.bool, torch.comple
 
 
 _PLAIN = frozenset({int, float, bool, str, type(None)})
+_NEVER_NONE = frozenset({"tensor", "int", "float", "bool", "str", "list", "tuple", "dict"})
 _TESTS = frozenset({"aten::__is__", "aten::__isnot__", "aten::__not__"})
 
 
@@ -99,6 +100,12 @@ class Reader:
         if kind in ("prim::GetAttr", "prim::SetAttr"):
             self.attribute(raw, kind, inputs)
             return True
+        if kind == "prim::unchecked_cast" and not isinstance(inputs[0], Value):
+            self.env[raw.output().unique()] = inputs[0]
+            return True
+        if kind == "prim::CreateObject":
+            self.env[raw.output().unique()] = made(raw)
+            return True
         if kind in ("prim::If", "prim::Loop"):
             self.control(raw, kind, inputs, into)
             return True
@@ -123,7 +130,7 @@ class Reader:
         """The answer of a test that needs no run: of None, of a flag that is known."""
         if kind in ("aten::__is__", "aten::__isnot__"):
             a, b = inputs
-            if b is None and (not isinstance(a, Value) or a.kind == "tensor"):
+            if b is None and (not isinstance(a, Value) or a.kind in _NEVER_NONE):
                 return (a is None) == (kind == "aten::__is__")
         if kind == "aten::__not__" and isinstance(inputs[0], bool):
             return not inputs[0]
@@ -142,7 +149,7 @@ class Reader:
         assigned = self.attributes.assigned(blocks)
         self.attributes.begin(assigned)
         before = dict(self.attributes.current)
-        changed = assigned if kind == "prim::Loop" else []
+        changed = [path for path in assigned if path in before] if kind == "prim::Loop" else []
         node = Node(kind, "", {str(i): v for i, v in enumerate(inputs)}, [], scope=self.scope(raw), source=raw.sourceRange())
         ends: list[dict[str, Arg]] = []
         for inner in blocks:
@@ -155,14 +162,25 @@ class Reader:
             ends.append(self.attributes.current)
             self.attributes.current = dict(before)
         node.outputs = [self.value(v) for v in raw.outputs()]
+        if kind == "prim::If":
+            self.objects(raw, blocks)
         self.attributes.leave(node, before, ends, changed)
         into.nodes.append(node)
+
+    def objects(self, raw: Any, blocks: list[Any]) -> None:
+        """A result of an If that is one and the same object on every way that does not end the program."""
+        going = [block for block in blocks if not any(node.kind() == "prim::RaiseException" for node in block.nodes())]
+        for output, *results in zip(raw.outputs(), *[block.outputs() for block in going], strict=True):
+            found = {self.env[result.unique()] for result in results if isinstance(self.env[result.unique()], Holder)}
+            if len(found) == 1 and all(isinstance(self.env[result.unique()], Holder) for result in results):
+                self.env[output.unique()] = found.pop()
 
     def attribute(self, raw: Any, kind: str, inputs: list[Arg]) -> None:
         """Reads or assigns an attribute of a module; what it is, is known now."""
         holder, name = inputs[0], raw.s("name")
         if isinstance(holder, Value):
-            raise errors.UnsupportedError(f"an attribute {name!r} of an object that the script makes\n  at {where(raw.sourceRange())}")
+            raise errors.UnsupportedError(f"the attribute {name!r} of an object that only the running model knows (it is one of several, or comes "
+                                          f"out of a list)\n  at {where(raw.sourceRange())}")
         if kind == "prim::GetAttr":
             self.env[raw.output().unique()] = self.attributes.get(holder, name)
         else:

@@ -10,8 +10,8 @@ import torch
 from onnxport import errors
 from onnxport.aten.graph import Node
 from onnxport.aten.scalar_types import NUMBERS, SCALAR_TYPES
-from onnxport.lower import control, joining, scalars
-from onnxport.lower.python import UNINITIALIZED, Collected, Listed, Maybe, Stacked, Unclear, stacked
+from onnxport.lower import control, dicts, joining, scalars
+from onnxport.lower.python import UNINITIALIZED, Collected, Keyed, Listed, Maybe, Stacked, Unclear, entries, stacked
 from onnxport.ops import registry
 from onnxport.ops.support import pair
 from onnxport.target import dims
@@ -101,6 +101,8 @@ def insert(low: Lowering, node: Node, args: Args) -> Any:
 def pop(low: Lowering, node: Node, args: Args) -> Any:
     """`xs.pop(i)`."""
     held = args["self"]
+    if entries(held) is not None:
+        return dicts.pop(low, held, args)
     if isinstance(held, Listed) and isinstance(held.state, Stacked):
         index, state = args.get("idx", -1), held.state
         item = _item(low, state, index)
@@ -119,11 +121,8 @@ def set_item(low: Lowering, node: Node, args: Args) -> Any:
     """`xs[i] = x`, `d[k] = x`."""
     values = list(args.values())
     held, key, item = values[0], values[1], values[2]
-    if isinstance(held, dict):
-        if low.depth:
-            raise errors.UnsupportedError("a dict is changed inside a branch or a loop")
-        held[key] = item
-        return held
+    if entries(held) is not None:
+        return dicts.set_item(low, held, key, item)
     if isinstance(held, Listed) and isinstance(held.state, Stacked):
         return _set_stacked(low, held, key, item)
     held, items = _changed(low, args)
@@ -143,7 +142,8 @@ def _set_stacked(low: Lowering, held: Listed, key: Any, item: Any) -> Any:
 
 def clear(low: Lowering, node: Node, args: Args) -> Any:
     """`xs.clear()`."""
-    low.journal.change(args["self"], ())
+    held = args["self"]
+    low.journal.change(held, {} if isinstance(held, Keyed) else ())
 
 
 def reverse(low: Lowering, node: Node, args: Args) -> Any:
@@ -159,10 +159,8 @@ def reverse(low: Lowering, node: Node, args: Args) -> Any:
 def delete(low: Lowering, node: Node, args: Args) -> Any:
     """`del xs[i]`."""
     held, index = args.values()
-    if isinstance(held, dict):
-        if low.depth:
-            raise errors.UnsupportedError("a dict is changed inside a branch or a loop")
-        del held[index]
+    if entries(held) is not None:
+        dicts.delete(low, held, index)
         return
     items = list(held.items)
     del items[_known(index)]
@@ -181,12 +179,12 @@ def length(low: Lowering, node: Node, args: Args) -> Any:
     if isinstance(x, Value):
         assert x.shape is not None
         return x.shape[0]
-    if isinstance(x, Listed):
+    if isinstance(x, Listed) and entries(x) is None:
         if isinstance(x.state, Stacked):
             assert x.state.value.shape is not None
             return x.state.value.shape[0]
         return len(x.items)
-    return len(x)
+    return len(x if entries(x) is None else entries(x))  # type: ignore[arg-type]
 
 
 def get_item(low: Lowering, node: Node, args: Args) -> Any:
@@ -194,8 +192,9 @@ def get_item(low: Lowering, node: Node, args: Args) -> Any:
     held, key = list(args.values())[:2]
     if isinstance(held, Maybe):
         held = held.value
-    if isinstance(held, dict):
-        return held[key]
+    known = entries(held)
+    if known is not None:
+        return known[dicts.known_key(key)]
     state = held.state if isinstance(held, Listed) else tuple(held) if isinstance(held, (list, tuple)) else held
     if isinstance(state, str):
         return state[key]
@@ -256,8 +255,9 @@ def times(low: Lowering, node: Node, args: Args) -> Any:
 def to_list(low: Lowering, node: Node, args: Args) -> Any:
     """`list(xs)`, `xs.copy()`."""
     held = _first(args)
-    if isinstance(held, dict):
-        return dict(held)
+    known = entries(held)
+    if known is not None:
+        return Keyed(dict(known))
     if isinstance(held, str):
         return list(held)
     return Listed(held.state if isinstance(held, Listed) else tuple(held))
@@ -326,7 +326,7 @@ def of_stacked(low: Lowering, node: Node, args: Args) -> Any:
     return reshape(low.g, moved, sizes)
 
 
-# ---------------------------------------------------------------------- tuples, dicts
+# ---------------------------------------------------------------------- tuples, what a container holds
 
 
 def tuple_index(low: Lowering, node: Node, args: Args) -> Any:
@@ -335,38 +335,14 @@ def tuple_index(low: Lowering, node: Node, args: Args) -> Any:
     return held[index]
 
 
-def make_dict(low: Lowering, node: Node, args: Args) -> Any:
-    """`{k: v}`."""
-    items = list(args.values())
-    return dict(zip(items[::2], items[1::2], strict=True))
-
-
-def keys(low: Lowering, node: Node, args: Args) -> Any:
-    """`list(d)`, `d.keys()`."""
-    return Listed(tuple(_first(args)))
-
-
-def values(low: Lowering, node: Node, args: Args) -> Any:
-    """`d.values()`."""
-    return Listed(tuple(_first(args).values()))
-
-
-def items_of(low: Lowering, node: Node, args: Args) -> Any:
-    """`d.items()`."""
-    return Listed(tuple(_first(args).items()))
-
-
-def get(low: Lowering, node: Node, args: Args) -> Any:
-    """`d.get(k)`, `d.get(k, x)`."""
-    held, key, *default = args.values()
-    return held.get(key, default[0] if default else None)
-
-
 def contains(low: Lowering, node: Node, args: Args) -> Any:
     """`k in d`, `x in xs`."""
     held, key = list(args.values())[:2]
+    known = entries(held)
+    if known is not None:
+        return dicts.known_key(key) in known
     found = held.items if isinstance(held, Listed) else held
-    if isinstance(key, (Dim, Value)) or any(isinstance(x, (Dim, Value)) for x in (() if isinstance(found, dict) else found)):
+    if isinstance(key, (Dim, Value)) or any(isinstance(x, (Dim, Value)) for x in found):
         raise errors.UnsupportedError("whether a list holds a number is known only when the model runs")
     return key in found
 
@@ -534,9 +510,8 @@ HANDLERS = {
     "aten::_set_item": set_item, "aten::clear": clear, "aten::reverse": reverse, "aten::Delete": delete, "aten::len": length,
     "aten::__getitem__": get_item, "aten::list": to_list, "aten::copy": to_list, "prim::ListUnpack": unpack, "prim::TupleUnpack": unpack,
     "aten::slice.t": list_slice, "aten::slice.str": list_slice, "aten::add.t": add_lists, "aten::add_.t": extend,
-    "aten::mul.left_t": times, "aten::mul.right_": times, "prim::TupleIndex": tuple_index, "prim::DictConstruct": make_dict,
-    "aten::keys": keys, "aten::values": values, "aten::items": items_of, "aten::get": get, "aten::__contains__": contains,
-    "aten::dict": to_list, "prim::Print": nothing, "aten::warn": nothing, "prim::Enter": nothing, "prim::Exit": nothing,
+    "aten::mul.left_t": times, "aten::mul.right_": times, "prim::TupleIndex": tuple_index, "aten::__contains__": contains,
+    **dicts.HANDLERS, "prim::Print": nothing, "aten::warn": nothing, "prim::Enter": nothing, "prim::Exit": nothing,
     "prim::Uninitialized": uninitialized, "prim::dtype": dtype, "prim::device": device, "prim::is_cuda": answer(False),
     "prim::is_mkldnn": answer(False), "prim::is_quantized": answer(False), "aten::is_floating_point": is_floating, "prim::shape": shape,
     "prim::layout": answer(0), "prim::requires_grad": requires_grad, "prim::type": device, "prim::index": answer(0),

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from onnxport import errors
-from onnxport.lower.python import UNINITIALIZED, Listed, Maybe, Stacked, Unclear, stacked, state_of
+from onnxport.lower.python import UNINITIALIZED, Keyed, Listed, Maybe, Stacked, Unclear, entries, stacked, state_of
 from onnxport.target import dims
 from onnxport.target.builder import Builder
 from onnxport.target.dims import Dim, Size
@@ -77,30 +77,38 @@ class Joiner:
             return lambda results: a if isinstance(a, Unclear) else b
         if a is None or b is None or isinstance(a, Maybe) or isinstance(b, Maybe):
             return self._maybe(a, b, kind)
+        if entries(a) is not None and entries(b) is not None:
+            return self._dicts(a, b)
         if isinstance(a, (Listed, list)) and isinstance(b, (Listed, list)):
             return self._lists(a, b)
         if isinstance(a, tuple) and isinstance(b, tuple) and len(a) == len(b):
             parts = [self.join(x, y) for x, y in zip(a, b, strict=True)]
             return lambda results: tuple(part(results) for part in parts)
-        if isinstance(a, dict) and isinstance(b, dict) and a.keys() == b.keys():
-            members = {key: self.join(a[key], b[key]) for key in a}
-            return lambda results: {key: member(results) for key, member in members.items()}
         if kind_of(a) == "plain" or kind_of(b) == "plain":
             return lambda results: Unclear(f"which of {_shown(a)} and {_shown(b)} it is, only the running model knows")
         return self._values(a, b, kind)
 
-    def _lists(self, a: Any, b: Any) -> Finish:
-        state = self.states(state_of(a), state_of(b))
+    def _dicts(self, a: Any, b: Any) -> Finish:
+        return self._objects(a, b, self.states(entries(a), entries(b)), Keyed)
 
+    def _lists(self, a: Any, b: Any) -> Finish:
+        return self._objects(a, b, self.states(state_of(a), state_of(b)), Listed)
+
+    def _objects(self, a: Any, b: Any, state: Finish, kind: type[Listed]) -> Finish:
         def finish(results: Sequence[Value]) -> Listed:
-            made = Listed(state(results))
+            made = kind(state(results))
             made.shared = any(isinstance(x, Listed) and x.serial <= self.mark for x in (a, b))
             return made
 
         return finish
 
     def states(self, a: Any, b: Any) -> Finish:
-        """The same for what two lists hold."""
+        """The same for what two lists or dicts hold."""
+        if isinstance(a, dict):
+            if list(a) != list(b):
+                raise errors.UnsupportedError(f"after one branch a dict has the keys {list(a)}, after the other {list(b)}")
+            members = {key: self.join(a[key], b[key]) for key in a}
+            return lambda results: {key: member(results) for key, member in members.items()}
         if isinstance(a, tuple) and isinstance(b, tuple) and len(a) == len(b):
             parts = [self.join(x, y) for x, y in zip(a, b, strict=True)]
             return lambda results: tuple(part(results) for part in parts)

@@ -14,7 +14,7 @@ from onnxport import errors
 from onnxport.aten.graph import Node, walk
 from onnxport.aten.graph import Value as Captured
 from onnxport.lower import joining
-from onnxport.lower.python import UNINITIALIZED, Collected, Listed, Maybe, Stacked, Unclear, stacked, state_of
+from onnxport.lower.python import UNINITIALIZED, Collected, Keyed, Listed, Maybe, Stacked, Unclear, entries, stacked, state_of
 from onnxport.target import dims
 from onnxport.target.dims import Dim, Size
 from onnxport.target.sizes import reshape
@@ -340,6 +340,8 @@ class _Looping:
         return found
 
     def widen_list(self, held: Listed, state: Any) -> bool:
+        if isinstance(held, Keyed):
+            raise errors.UnsupportedError("a dict is changed inside a loop of which only the running model knows how often it turns")
         form = self.lists.get(held)
         if form is None:
             form = self.lists[held] = Form("collected" if self.only_appends(held) else "carried", {0})
@@ -472,8 +474,9 @@ def leaves(item: Any) -> list[Any]:
         return [leaf for member in item.state for leaf in leaves(member)]
     if isinstance(item, (tuple, list)):
         return [leaf for member in item for leaf in leaves(member)]
-    if isinstance(item, dict):
-        return [leaf for member in item.values() for leaf in leaves(member)]
+    known = entries(item)
+    if known is not None:
+        return [leaf for member in known.values() for leaf in leaves(member)]
     return [item]
 
 
@@ -485,6 +488,7 @@ def rebuilt(item: Any, given: Any) -> Any:
         return tuple([rebuilt(member, given) for member in item])
     if isinstance(item, list):
         return [rebuilt(member, given) for member in item]
-    if isinstance(item, dict):
-        return {key: rebuilt(member, given) for key, member in item.items()}
+    known = entries(item)
+    if known is not None:
+        return Keyed({key: rebuilt(member, given) for key, member in known.items()})
     return next(given)

@@ -85,6 +85,20 @@ class Listed:
         raise errors.UnsupportedError("the length of this list is known only when the model runs, and here it has to be known before")
 
 
+class Keyed(Listed):
+    """A dict as an object: its state is a dict that nobody changes."""
+
+    __slots__ = ()
+
+
+def entries(x: Any) -> dict[Any, Any] | None:
+    """What a dict holds, whether the script may change it or not; None for what is no dict."""
+    if isinstance(x, Keyed):
+        found: dict[Any, Any] = x.state
+        return found
+    return x if isinstance(x, dict) else None
+
+
 class Journal:
     """What lists held before a block changed them."""
 
