@@ -220,6 +220,8 @@ class _Reading:
 
 
 def _like(item: Any) -> Value:
+    if isinstance(item, torch.Tensor) and item.dim() == 0 and item.dtype == torch.float32:
+        return Value("float")  # a number, perhaps, with the 64 bits of Python's
     value = Value("tensor" if isinstance(item, torch.Tensor) else "dict" if isinstance(item, dict) else "list")
     value.unknown = value.kind == "tensor"
     return value

@@ -25,7 +25,7 @@ _NUMBER_DTYPES = frozenset({torch.float64, torch.int64, torch.bool, torch.comple
 
 _PLAIN = frozenset({int, float, bool, str, type(None)})
 _NEVER_NONE = frozenset({"tensor", "int", "float", "bool", "str", "list", "tuple", "dict"})
-_TESTS = frozenset({"aten::__is__", "aten::__isnot__", "aten::__not__"})
+_TESTS = frozenset({"aten::__is__", "aten::__isnot__", "aten::__not__", "aten::__contains__"})
 
 
 class Reader:
@@ -83,7 +83,7 @@ class Reader:
             return
         inputs = [env[raw.inputsAt(i).unique()] for i in range(raw.inputsSize())]
         if kind in _TESTS:
-            known = self.known(kind, inputs)
+            known = self.known(raw, kind, inputs)
             if known is not None:
                 env[raw.output().unique()] = known
                 return
@@ -126,14 +126,17 @@ class Reader:
                 return True
         return kind == "prim::PythonOp" and self.python_op(raw, inputs, into)
 
-    def known(self, kind: str, inputs: list[Arg]) -> bool | None:
-        """The answer of a test that needs no run: of None, of a flag that is known."""
+    def known(self, raw: Any, kind: str, inputs: list[Arg]) -> bool | None:
+        """The answer of a test that needs no run: of None, of a flag that is known, of a key in a dict that nobody changes."""
         if kind in ("aten::__is__", "aten::__isnot__"):
             a, b = inputs
             if b is None and (not isinstance(a, Value) or a.kind in _NEVER_NONE):
                 return (a is None) == (kind == "aten::__is__")
         if kind == "aten::__not__" and isinstance(inputs[0], bool):
             return not inputs[0]
+        if kind == "aten::__contains__" and isinstance(inputs[0], (dict, list)) and str(raw.inputsAt(0).type()) not in self.changed_lists:
+            if not any(isinstance(x, Value) for x in (inputs[1], *inputs[0])):
+                return inputs[1] in inputs[0]
         return None
 
     def control(self, raw: Any, kind: str, inputs: list[Arg], into: Block) -> None:

@@ -415,15 +415,20 @@ def tensor(low: Lowering, node: Node, args: Args) -> Any:
 def _tensor(low: Lowering, data: Any) -> Value:
     if isinstance(data, Listed):
         if isinstance(data.state, Stacked):
-            return data.state.value
+            return _narrow(low, data.state.value)
         data = list(data.items)
     if not isinstance(data, (list, tuple)):
-        return joining.as_value(low.g, data)
+        return _narrow(low, joining.as_value(low.g, data))
     if not data:
         return low.g.constant(torch.zeros(0))
     if all(isinstance(x, (int, Dim)) and not isinstance(x, bool) for x in data):
         return low.g.sizes(list(data))
     return stacked(low.g, tuple([_tensor(low, x) for x in data])).value
+
+
+def _narrow(low: Lowering, made: Value) -> Value:
+    """Python's floats become PyTorch's default dtype."""
+    return joining.as_value(low.g, made, DataType.FLOAT) if made.dtype == DataType.DOUBLE else made
 
 
 def extreme(low: Lowering, node: Node, args: Args) -> Any:

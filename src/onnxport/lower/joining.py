@@ -36,7 +36,9 @@ def as_value(g: Builder, x: Any, dtype: DataType | None = None) -> Value:
         x = g.scalar(x)
     if isinstance(x, Value):
         return x if dtype is None or x.dtype == dtype else g.op("Cast", x, to=dtype)
-    own = DataType.BOOL if isinstance(x, bool) else DataType.INT64 if isinstance(x, int) else DataType.FLOAT
+    if not isinstance(x, (bool, int, float)):
+        raise errors.UnsupportedError(f"an object of type {type(x).__name__} where only the running model knows which one it is")
+    own = DataType.BOOL if isinstance(x, bool) else DataType.INT64 if isinstance(x, int) else DataType.DOUBLE
     return g.const(x, dtype or own)
 
 
@@ -133,7 +135,7 @@ class Joiner:
     def _dtype(self, a: Any, b: Any, kind: str) -> DataType | None:
         found = [x.dtype if isinstance(x, Value) else None for x in (a, b)]
         if kind == "float":
-            return DataType.DOUBLE if DataType.DOUBLE in found else DataType.FLOAT
+            return DataType.DOUBLE
         if found[0] == found[1] and found[0] is not None:
             return found[0]
         if None in found:

@@ -58,7 +58,7 @@ def run(low: Lowering, node: Node, trips: Any, condition: Any, carried: list[Any
     size = sum(1 for _ in walk(node.blocks[0]))
     if condition is True and (count is None or count * size <= _FEW or count == 1) and not isinstance(trips, Dim):
         try:
-            return _unrolled(low, node, count, carried, _FEW)
+            return _unrolled(low, node, count, carried, _MANY if count == 1 else _FEW)
         except _OpenError:
             pass
     try:
@@ -465,7 +465,7 @@ def _type(x: Any) -> tuple[DataType | None, tuple[Size, ...] | None]:
     if isinstance(x, Value):
         return x.dtype, x.shape
     kind = joining.kind_of(x)
-    return {"bool": DataType.BOOL, "int": DataType.INT64, "float": DataType.FLOAT}.get(kind), ()
+    return {"bool": DataType.BOOL, "int": DataType.INT64, "float": DataType.DOUBLE}.get(kind), ()
 
 
 def leaves(item: Any) -> list[Any]:

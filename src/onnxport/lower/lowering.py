@@ -22,7 +22,7 @@ from onnxport.target import dims
 from onnxport.target.builder import Builder
 from onnxport.target.dims import Dim, Size
 from onnxport.target.dtypes import from_torch
-from onnxport.target.value import Value
+from onnxport.target.value import DataType, Value
 
 
 @dataclass
@@ -65,13 +65,13 @@ class Lowering:
                 self.env[value] = self.input(name, value, value.shape)
 
     def input(self, name: str, value: Captured, shape: tuple[Size, ...] | None) -> Any:
-        """One graph input; symbols remember the example's number. An integer of a script is a size."""
+        """One graph input; symbols remember the example's number. An integer of a script is a size, a float has 64 bits."""
         assert value.dtype is not None
         for size, seen in zip(shape or (), value.shape or (), strict=False):
             if isinstance(size, Dim) and size.symbol is not None:
                 self.g.hints.setdefault(size.symbol.text, seen)
         made = self.g.input(name, from_torch(value.dtype), shape)
-        return self.g.integer(made) if value.kind == "int" else made
+        return self.g.integer(made) if value.kind == "int" else scalars.wide(self.g, made) if value.kind == "float" else made
 
     def run(self) -> Lowered:
         """Lowers all nodes; missing operators are reported together before anything is built."""
@@ -99,7 +99,10 @@ class Lowering:
 
     def output(self, arg: Arg) -> Value:
         """A graph output as a tensor: numbers and sizes become tensors of rank 0."""
-        return as_tensor(self.g, self.resolve(arg))
+        made = as_tensor(self.g, self.resolve(arg))
+        if isinstance(arg, Captured) and arg.kind == "float" and made.dtype == DataType.DOUBLE:
+            made = self.g.op("Cast", made, to=DataType.FLOAT)
+        return made
 
     def resolve(self, arg: Arg) -> Any:
         """What an argument became: values, sizes, plain Python, lists of these."""
@@ -179,6 +182,8 @@ class Lowering:
                 return of_list
         if scalars.handles(node):
             return scalars.lower(self, node, args)
+        if self.graph.scripted:
+            args = scalars.narrowed(self, node, args)
         folded = constants.compute(self.g, node, args)
         if folded is not None:
             return folded

@@ -149,7 +149,7 @@ def stacked(g: Builder, state: Any, like: Any = None) -> Stacked:
     return Stacked(g.constant(torch.zeros([0, *[int(s) for s in inner]], dtype=to_torch(dtype))), kind)  # type: ignore[arg-type]
 
 
-_DTYPES = {"int": DataType.INT64, "float": DataType.FLOAT, "bool": DataType.BOOL}
+_DTYPES = {"int": DataType.INT64, "float": DataType.DOUBLE, "bool": DataType.BOOL}
 
 
 def _kind(x: Any) -> str:

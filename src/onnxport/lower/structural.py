@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from onnxport import errors
 from onnxport.aten.graph import Node
-from onnxport.lower import containers, control
+from onnxport.lower import containers, control, scalars
 from onnxport.target.dims import Dim
 from onnxport.target.dtypes import is_float, is_integer
 from onnxport.target.value import DataType, Value
@@ -65,16 +65,16 @@ def _to_number(low: Lowering, node: Node, args: dict[str, Any]) -> Any:
         return value.content[0]
     if isinstance(value, Value) and value.const is not None and not value.const.parameter:
         return value.const.tensor.item()
+    if low.graph.scripted and isinstance(value, Value) and is_float(value.dtype):
+        return scalars.wide(low.g, value)
     return value
 
 
 def _to_float(low: Lowering, node: Node, args: dict[str, Any]) -> Any:
     """`float(x)`."""
     value = _to_number(low, node, args)
-    if low.graph.scripted and isinstance(value, Dim):
-        return low.g.op("Cast", low.g.scalar(value), to=DataType.FLOAT)
-    if low.graph.scripted and isinstance(value, Value) and not is_float(value.dtype):
-        return low.g.op("Cast", value, to=DataType.FLOAT)
+    if low.graph.scripted and isinstance(value, (Dim, Value)):
+        return scalars.wide(low.g, value)
     return float(value) if isinstance(value, (int, str)) else value
 
 

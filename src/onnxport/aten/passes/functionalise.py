@@ -191,6 +191,8 @@ class _Functionaliser:
         """A node with blocks. What they read from outside is brought up to date before; what they write outside becomes a result."""
         memory, touched = self.memory, self.origins.touched[node]
         for value in _free(node):
+            if value.kind == "tensor":
+                memory.place(value)  # it lies out here, whoever in there asks first
             memory.newest(value)
         storages = {memory.place(value).storage: None for value in touched.written}
         for value in touched.lost:
@@ -426,13 +428,16 @@ _SPECIAL: dict[str, Callable[[_Functionaliser, Node, Place], Value | None]] = {
 
 
 def _free(node: Node) -> set[Value]:
-    """All values that the blocks of a node mention."""
+    """The values from outside that the blocks of a node mention."""
     found: set[Value] = set()
     for block in node.blocks:
+        own = set(block.inputs)
         found.update(values_in(block.outputs))
         for inner in block.nodes:
             found.update(inner.inputs())
             found |= _free(inner)
+            own.update(inner.outputs)
+        found -= own
     return found
 
 
