@@ -25,7 +25,7 @@ _NUMBER_DTYPES = frozenset({torch.float64, torch.int64, torch.bool, torch.comple
 
 _PLAIN = frozenset({int, float, bool, str, type(None)})
 _NEVER_NONE = frozenset({"tensor", "int", "float", "bool", "str", "list", "tuple", "dict"})
-_TESTS = frozenset({"aten::__is__", "aten::__isnot__", "aten::__not__", "aten::__contains__"})
+_TESTS = frozenset({"aten::__is__", "aten::__isnot__", "aten::__not__", "aten::__contains__", "prim::isinstance"})
 
 
 class Reader:
@@ -134,6 +134,8 @@ class Reader:
                 return (a is None) == (kind == "aten::__is__")
         if kind == "aten::__not__" and isinstance(inputs[0], bool):
             return not inputs[0]
+        if kind == "prim::isinstance":
+            return _is_instance(raw, inputs[0])
         if kind == "aten::__contains__" and isinstance(inputs[0], (dict, list)) and str(raw.inputsAt(0).type()) not in self.changed_lists:
             if not any(isinstance(x, Value) for x in (inputs[1], *inputs[0])):
                 return inputs[1] in inputs[0]
@@ -268,6 +270,20 @@ class Reader:
         for output, result in zip(raw.outputs(), results, strict=True):
             self.env[output.unique()] = result
         return True
+
+
+def _is_instance(raw: Any, item: Arg) -> bool:
+    """`isinstance(item, types)`: by the type that the script declares or, where that leaves it open, by what is given."""
+    declared, types = raw.inputsAt(0).type(), raw.tys("types")
+    if declared.kind() not in ("OptionalType", "UnionType", "AnyType", "NumberType"):
+        return any(declared.isSubtypeOf(t) for t in types)
+    own = item.kind if isinstance(item, Value) else type(item).__name__
+    wanted = {_KINDS.get(t.kind(), str(t)) for t in types}
+    if own in wanted and not any("[" in str(t) for t in types):
+        return True
+    if own in ("optional", "object") or own in wanted:
+        raise errors.UnsupportedError(f"isinstance of a value of which the script declares no more than {declared}\n  at {where(raw.sourceRange())}")
+    return False
 
 
 def _constant(output: Any) -> Arg:

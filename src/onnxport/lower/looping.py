@@ -56,11 +56,13 @@ def run(low: Lowering, node: Node, trips: Any, condition: Any, carried: list[Any
         return carried
     count = trips if isinstance(trips, int) and trips != _ENDLESS else None
     size = sum(1 for _ in walk(node.blocks[0]))
-    if condition is True and (count is None or count * size <= _FEW or count == 1) and not isinstance(trips, Dim):
-        try:
-            return _unrolled(low, node, count, carried, _MANY if count == 1 else _FEW)
-        except _OpenError:
-            pass
+    if condition is True and not isinstance(trips, Dim):
+        most = _MANY if count == 1 or (count is not None and _over_different(low, node)) else _FEW
+        if count is None or count * size <= most:
+            try:
+                return _unrolled(low, node, count, carried, most)
+            except _OpenError:
+                pass
     try:
         return _Looping(low, node, trips, condition, carried).run()
     except errors.UnsupportedError:
@@ -71,6 +73,28 @@ def run(low: Lowering, node: Node, trips: Any, condition: Any, carried: list[Any
         except _OpenError:
             pass
         raise
+
+
+def _over_different(low: Lowering, node: Node) -> bool:
+    """Whether a loop goes through a list whose items are not of one type (tensors of different shapes, tuples, dicts): no Loop can."""
+    body = node.blocks[0]
+    for inner in body.nodes:
+        held, place = [*inner.args.values(), None, None][:2]
+        if inner.op == "aten::__getitem__" and place is body.inputs[0]:
+            found = held if not isinstance(held, Captured) else low.env.get(held)
+            state = state_of(found) if isinstance(found, (Listed, list, tuple)) else ()
+            if isinstance(state, tuple) and not _alike([low.resolve(item) for item in state]):
+                return True
+    return False
+
+
+def _alike(items: list[Any]) -> bool:
+    if all(isinstance(item, (bool, int, float, Dim)) for item in items):
+        return True
+    shapes = [item.shape for item in items if isinstance(item, Value)]
+    if len(shapes) != len(items) or any(shape is None or len(shape) != len(shapes[0] or ()) for shape in shapes):
+        return False
+    return all(dims.equal(a, b) for shape in shapes for a, b in zip(shape or (), shapes[0] or (), strict=True))
 
 
 def _unrolled(low: Lowering, node: Node, count: int | None, carried: list[Any], most: int) -> list[Any]:

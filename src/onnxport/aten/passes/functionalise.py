@@ -318,7 +318,7 @@ class _Functionaliser:
 
     def filled(self, value: Arg, current: Value) -> Value:
         """A full tensor with the sizes of `current`."""
-        number = writes.plain_number(value, current.dtype)
+        number = value if isinstance(value, Value) and value.kind != "tensor" else writes.plain_number(value, current.dtype)
         return self.spread(value, current) if number is None else writes.full_like(self.make, current, number)
 
     def spread(self, source: Value, current: Value) -> Value:
