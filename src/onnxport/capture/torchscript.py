@@ -185,7 +185,7 @@ class Reader:
         holder, name = inputs[0], raw.s("name")
         if isinstance(holder, Value):
             raise errors.UnsupportedError(f"the attribute {name!r} of an object that only the running model knows (it is one of several, or comes "
-                                          f"out of a list)\n  at {where(raw.sourceRange())}")
+                                          f"out of a list)\n  at {_place(raw)}")
         if kind == "prim::GetAttr":
             self.env[raw.output().unique()] = self.attributes.get(holder, name)
         else:
@@ -270,6 +270,12 @@ class Reader:
         for output, result in zip(raw.outputs(), results, strict=True):
             self.env[output.unique()] = result
         return True
+
+
+def _place(raw: Any) -> str:
+    """The source line of a node; that of who uses it first where it has none."""
+    users = [use.user for output in raw.outputs() for use in output.uses()]
+    return next((found for found in (where(node.sourceRange()) for node in (raw, *users)) if found), "?")
 
 
 def _is_instance(raw: Any, item: Arg) -> bool:
