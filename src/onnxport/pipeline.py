@@ -49,7 +49,8 @@ def export(model: Any, args: Any, f: Any = None, *, kwargs: dict[str, Any] | Non
         options = dataclasses.replace(options, training=TrainingMode.EVAL)
     with _collector_paused():
         with progress.stage("capture"), select_model_mode_for_export(model, options.training):
-            traced = choose.capture(model, call, input_names(call, options), capture, options.dynamic_axes, dynamic_shapes)
+            traced = choose.capture(model, call, input_names(call, options), capture, options.dynamic_axes, dynamic_shapes,
+                                    functions=foreign is not None and foreign.takes_functions())
         with progress.stage("convert"):
             with select_model_mode_for_export(model, options.training):
                 built = settled(call, traced, options, foreign)
@@ -98,7 +99,7 @@ def settled(call: Call, traced: Traced, options: Options, foreign: Any) -> Built
 def build(call: Call, traced: Traced, options: Options, foreign: Any = None) -> Built:
     """From the captured graph to the builder. Raises `BakedValueError` for what would hold for the example alone."""
     graph = traced.graph
-    functionalise(graph)
+    functionalise(graph, None if foreign is None else foreign.is_registered)
     face = interface(graph, call, options)
     builder = Builder(options.opset, fold_parameters=options.constant_folding and options.export_params)
     builder.versions = options.custom_opsets

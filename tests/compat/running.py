@@ -72,3 +72,4 @@ foo = operator("foo(Tensor a, Tensor b, float x, int y) -> Tensor", lambda a, b,
 pair = operator("pair(Tensor a, int[] sizes, str mode, Tensor? c=None, bool flag=True) -> (Tensor, Tensor)",
                 lambda a, sizes, mode, c=None, flag=True: (a * 2, a + sizes[0]))
 rows = operator("rows(Tensor x, Tensor[] others, int k) -> Tensor", lambda x, others, k: x.new_ones(others[0].shape[0], k, x.shape[1]))
+operator("grow_(Tensor(a!) self, float k) -> Tensor(a!)", lambda self, k: self.mul_(k))

@@ -131,3 +131,137 @@ def test_registered_for_all_functions_that_have_a_symbolic() -> None:
     with registered("prim::PythonOp", python_op):
         assert ops(check(MyRelu.apply, (X,))) == ["Relu"]
     assert onnxport.is_in_onnx_export() is False
+
+
+class Plain(torch.autograd.Function):
+    """It has no symbolic function."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, k: float) -> torch.Tensor:
+        return MyRelu.apply(x) * k
+
+
+class Paired(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return x.exp() + y, y.reshape(-1)
+
+
+def test_registered_for_functions_without_a_symbolic() -> None:
+    """Every function reaches the registered symbolic, with its numbers; one for which it gives None is what it would be without."""
+    seen: list[Any] = []
+
+    def python_op(g: Any, *args: Any, **kwargs: Any) -> Any:
+        seen.append((kwargs["name"], *args[1:]))
+        return g.op("acme::Plain", args[0], k_f=args[1]).setType(args[0].type()) if kwargs["name"] == "Plain" else None
+
+    def forward(x: torch.Tensor, y: torch.Tensor) -> Any:
+        first, second = Paired.apply(x, y)
+        return Plain.apply(first, 2.0), second, MyRelu.apply(x)
+
+    with registered("prim::PythonOp", python_op):
+        made = proto(forward, (X, X + 1), input_names=["x", "y"], dynamic_axes={"x": {0: "n"}, "y": {0: "n"}})
+        rest = check(lambda x, y: Paired.apply(x, MyLogExp.apply(y.abs() + 2)), (X, X + 1))
+    assert sorted(ops(made)) == ["Add", "Clip", "Exp", "Reshape", "acme::Plain"]
+    assert {name for name, *_ in seen} == {"Paired", "Plain", "MyRelu", "MyLogExp"} and ("Plain", 2.0) in seen
+    assert "acme::Plain" not in ops(rest)
+    first = made.graph.output[0].type.tensor_type
+    assert first.elem_type == 1 and len(first.shape.dim) == 2 and first.shape.dim[1].dim_value == 3
+
+
+def test_a_function_that_writes_into_its_argument() -> None:
+    class Doubled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+            ctx.mark_dirty(x)
+            return x.mul_(2)
+
+    def forward(x: torch.Tensor) -> torch.Tensor:
+        y = x + 1
+        return Doubled.apply(y) + y
+
+    check(forward, (X,))
+    with registered("prim::PythonOp", lambda g, *args, **kwargs: None):
+        check(forward, (X,))
+
+
+def test_every_method_of_the_context() -> None:
+    class Contextual(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: torch.Tensor, y: torch.Tensor | None, sizes: list[int]) -> torch.Tensor:
+            assert y is None and sizes == [1, 2]
+            ctx.save_for_backward(x)
+            ctx.set_materialize_grads(False)
+            ctx.kept = sizes
+            result = x.sin()
+            ctx.mark_non_differentiable(result)
+            return result
+
+    class Separate(torch.autograd.Function):
+        """The form of PyTorch 2: what is kept is said apart."""
+
+        @staticmethod
+        def forward(x: torch.Tensor, k: float) -> torch.Tensor:
+            return x * k
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            ctx.k = inputs[1]
+
+        @staticmethod
+        def backward(ctx: Any, grad: torch.Tensor) -> Any:
+            return grad * ctx.k, None
+
+    check(lambda x: Contextual.apply(x, None, [1, 2]) + Separate.apply(x, 3.0), (X,))
+
+
+def test_gradients_inside_a_model() -> None:
+    class Gradient(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            with torch.enable_grad():
+                y = x.detach().requires_grad_()
+                return torch.autograd.grad((y ** 3).sum(), y)[0]
+
+    made = proto(Gradient(), (X,))
+    other = torch.randn(2, 3)
+    np.testing.assert_allclose(run(made, other)[0], (3 * other ** 2).numpy(), rtol=1e-5)
+    with pytest.raises(onnxport.errors.BakedValueError, match=r"test_functions\.py:\d+: a gradient is computed.*n is dynamic"):
+        proto(Gradient(), (X,), input_names=["x"], dynamic_axes={"x": {0: "n"}})
+
+
+def test_transforms_of_torch_func_say_what_to_write() -> None:
+    with pytest.raises(onnxport.errors.CaptureError, match=r"transform of torch\.func.*torch\.autograd\.grad"):
+        proto(torch.func.grad(lambda y: (y ** 3).sum()), (X,))
+
+
+def nested_write() -> Any:
+    class Inner(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
+            ctx.mark_dirty(x)
+            scale = (t.exp() + 1).clamp_(max=3)
+            x[:, 1:].mul_(scale[:, 1:])
+            return x.add_(t)
+
+    class Outer(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+            ctx.mark_dirty(x)
+            return Inner.apply(x.sub_(1), x * 2)
+
+    return Outer
+
+
+@pytest.mark.parametrize("twice", [False, True])
+def test_functions_in_functions_that_write(twice: bool) -> None:
+    """The trace says each write once inside the function and once beside it; it is done once."""
+    outer = nested_write()
+
+    def forward(x: torch.Tensor) -> Any:
+        whole = x + 1
+        first = outer.apply(whole[:1])
+        second = outer.apply(whole) if twice else whole
+        second.add_(1)
+        return whole * 2, first, second
+
+    check(forward, (X,))

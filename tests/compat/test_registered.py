@@ -300,3 +300,39 @@ def test_subgraphs() -> None:
         made = check(torch.relu, (x,), x)
         assert "If" in ops(made)
         check(torch.relu, (-x,), x)
+
+
+# ---------------------------------------------------------------- operators that write
+
+
+def test_registered_on_the_name_of_an_in_place_operator() -> None:
+    """`add_` is translated by what is registered for `add_`, `add` by what is registered for `add`; without the former, `add_` is an `add`."""
+    def mark(name: str) -> Any:
+        return lambda g, self, other, alpha=None: g.op(f"acme::{name}", self, other).setType(self.type())
+
+    def forward(x: torch.Tensor) -> torch.Tensor:
+        y = x * 2
+        y[0].add_(1)
+        return (y + 2).relu_()
+
+    with registered("aten::add_", mark("Into")):
+        made = proto(forward, (A,))
+        assert "acme::Into" in ops(made) and ops(made).count("Add") == 1
+        with registered("aten::add", mark("Sum")):
+            assert {"acme::Into", "acme::Sum"} <= set(ops(proto(forward, (A,))))
+    with registered("aten::add", mark("Sum")):
+        assert ops(proto(forward, (A,))).count("acme::Sum") == 2
+    with registered("aten::relu_", lambda g, x: g.op("Relu", x)):
+        check(forward, (A,))
+
+
+def test_a_custom_operator_that_writes() -> None:
+    with registered("onnxport_tests::grow_", lambda g, x, k: g.op("Mul", x, g.op("Constant", value_t=torch.tensor(3.0))), 9):
+        def forward(x: torch.Tensor) -> torch.Tensor:
+            y = x + 1
+            torch.ops.onnxport_tests.grow_(y[:, 1:], 3.0)
+            return y * 2
+
+        check(forward, (A,))
+    with pytest.raises(UnsupportedError, match="it writes into its arguments"):
+        proto(forward, (A,))

@@ -35,7 +35,8 @@ def _block(block: Block, defined: set[Value], after: str) -> None:
 
 
 def _node(node: Node, defined: set[Value], after: str) -> None:
-    if node.op not in LIST_WRITES and ((node.schema is not None and node.schema.writes) or writes_by_name(node.op)):
+    writes = writes_by_name(node.op) if node.schema is None else bool(node.schema.writes)
+    if node.op not in LIST_WRITES and writes:
         raise _breach(after, "it writes in place", node)
     for name, arg in node.args.items():
         for value in values_in(arg):

@@ -54,8 +54,12 @@ def call_of(model: Any, args: Any, kwargs: dict[str, Any] | None) -> Call:
     return bind(model.module(check_guards=False), args, kwargs)
 
 
-def capture(model: Any, call: Call, names: Sequence[str], way: str, axes: Mapping[str, Mapping[int, str]], shapes: Any) -> Traced:
-    """Runs or compiles the model once. names: of the inputs; axes, shapes: `dynamic_axes` and `dynamic_shapes`."""
+def capture(model: Any, call: Call, names: Sequence[str], way: str, axes: Mapping[str, Mapping[int, str]], shapes: Any,
+            functions: bool = False) -> Traced:
+    """Runs or compiles the model once.
+
+    names: of the inputs; axes, shapes: `dynamic_axes` and `dynamic_shapes`.   functions: whether a trace keeps each `autograd.Function`.
+    """
     if way not in WAYS:
         raise errors.ArgumentError(f"capture={way!r}: it must be one of {', '.join(WAYS)}")
     both = [name for name in axes if name in names]
@@ -70,7 +74,7 @@ def capture(model: Any, call: Call, names: Sequence[str], way: str, axes: Mappin
     if not is_program(model) and way != "export":
         if script.is_script(model):
             return _marked(script.capture(call.model, call, list(call.names)), names, wanted, shapes is not None)
-        return _traced(model, call, names, wanted, shapes is not None)
+        return _traced(model, call, names, wanted, shapes is not None, functions)
     from onnxport.capture import exported
 
     if is_program(model):
@@ -87,10 +91,11 @@ def _marked(traced: Traced, names: Sequence[str], wanted: Sequence[dynamic.Wante
     return traced
 
 
-def _traced(model: Any, call: Call, names: Sequence[str], wanted: Sequence[dynamic.Wanted], by_shapes: bool) -> Traced:
+def _traced(model: Any, call: Call, names: Sequence[str], wanted: Sequence[dynamic.Wanted], by_shapes: bool,
+            functions: bool) -> Traced:
     """A trace of the call, and what it needs to be traced at another example."""
     def at(tensors: list[torch.Tensor]) -> Traced:
-        return _marked(trace(model, tensors, call.names, call.run, dynamic=any(wanted)), names, wanted, by_shapes)
+        return _marked(trace(model, tensors, call.names, call.run, dynamic=any(wanted), functions=functions), names, wanted, by_shapes)
 
     first = at(call.tensors)
     first.wider = ((example.sizes, functools.partial(at, example.tensors)) for example in wider.examples(call.tensors, names, wanted))

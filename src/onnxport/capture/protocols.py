@@ -22,6 +22,7 @@ Note = Callable[[str, torch.Tensor, Any], None]
 Patch = tuple[Any, str, Any]
 _CHECK = "_check_with"  # what torch._check and its like call
 _BATCH = "_validate_and_get_batch_size"  # what torch.vmap calls
+_BACKWARD = "_engine_run_backward"  # what torch.autograd.grad and Tensor.backward call
 
 
 def is_size(tensor: torch.Tensor) -> bool:
@@ -53,6 +54,7 @@ def patches(active: Callable[[], bool], note: Note) -> list[Patch]:
         (torch.Tensor, "stride", _stride(active, note)),
         (torch, _CHECK, _check_with(sized)),
         (torch_private.vmap_module(), _BATCH, _batch_size(active, note)),
+        (torch.autograd, _BACKWARD, _backward(active, note)),
     ]
 
 
@@ -143,6 +145,18 @@ def _batch_size(active: Callable[[], bool], note: Note) -> Callable[..., Any]:
         return found
 
     return size
+
+
+def _backward(active: Callable[[], bool], note: Note) -> Callable[..., Any]:
+    """PyTorch's formulas of gradients take the example's sizes, so none may change."""
+    original: Callable[..., Any] = getattr(torch.autograd, _BACKWARD)
+
+    def backward(outputs: Any, *args: Any, **kwargs: Any) -> Any:
+        if active():
+            note("gradient", outputs[0], None)
+        return original(outputs, *args, **kwargs)
+
+    return backward
 
 
 def _scalar(size: Any) -> torch.Tensor:

@@ -7,7 +7,8 @@ from typing import Any
 import torch
 
 from onnxport import errors
-from onnxport.aten.graph import Arg, Block, Node, Value
+from onnxport.aten.graph import Arg, Block, Graph, Node, Value
+from onnxport.aten.passes.functionalise import functionalise
 from onnxport.aten.source import where
 from onnxport.capture import schema as schemas
 from onnxport.capture.attributes import Attributes, Holder, changed_lists, made
@@ -32,14 +33,16 @@ class Reader:
     """Reads one graph. containers: whether lists and tuples are taken apart (a trace never mutates one).
 
     literals: address -> (tensor, copy of it before the program wrote into it); a trace refers to the tensor's memory.
+    functions: whether each `autograd.Function` stays one node, since somebody translates them.
     touched: constants that the program may have written into while it was traced, and of which there is no such copy.
     attributes: those of the scripted module that is read.   untyped: dtypes and shapes that the graph tells of are not to be believed
     (a traced module was perhaps traced on other inputs).
     """
 
     def __init__(self, containers: bool = True, literals: dict[int, tuple[torch.Tensor, torch.Tensor]] | None = None,
-                 attributes: Attributes | None = None, scopes: Scopes | None = None):
+                 attributes: Attributes | None = None, scopes: Scopes | None = None, functions: bool = False):
         self.containers = containers
+        self.functions = functions
         self.attributes = attributes or Attributes()
         self.scopes = scopes
         self.changed_lists: frozenset[str] = frozenset()
@@ -48,6 +51,7 @@ class Reader:
         self.literals = literals or {}
         self.env: dict[int, Arg] = {}
         self.touched: set[Value] = set()
+        self.repeated: list[tuple[str, str, list[Arg]]] = []  # what a trace repeats of a function that was just inlined
 
     def value(self, raw: Any) -> Value:
         """A new value with the type of a `torch._C.Value`, known from here on under its number."""
@@ -80,6 +84,8 @@ class Reader:
             output = raw.output()
             data = _constant(output)
             env[output.unique()] = data if type(data) in _PLAIN else self.constant(data)
+            return
+        if self.repeated and self.is_repeated(raw, kind):
             return
         inputs = [env[raw.inputsAt(i).unique()] for i in range(raw.inputsSize())]
         if kind in _TESTS:
@@ -246,10 +252,12 @@ class Reader:
         return values
 
     def python_op(self, raw: Any, inputs: list[Arg], into: Block) -> bool:
-        """An `autograd.Function`: the operators of its forward, unless it has a `symbolic` (which lowering calls)."""
+        """An `autograd.Function`: the operators of its forward, unless it has a `symbolic` (which lowering calls) or all are kept."""
         function = getattr(raw.pyobj(), "__self__", None)
-        if function is not None and hasattr(function, "symbolic"):
-            args = {"tensors": inputs, "scalars": raw.scalar_args(), "convention": raw.cconv(), "function": function}
+        written = function is not None and hasattr(function, "symbolic")
+        body = self.body(raw) if self.functions and function is not None and not written else None
+        if written or body is not None:
+            args = {"tensors": inputs, "scalars": raw.scalar_args(), "convention": raw.cconv(), "function": function, "body": body}
             outputs = self.unpacked(raw)
             into.nodes.append(Node("prim::PythonOp", "", args, outputs, scope=self.scope(raw), source=raw.sourceRange()))
             return True
@@ -258,7 +266,7 @@ class Reader:
         graph = raw.g("Subgraph")
         for inner, given in zip(graph.inputs(), inputs, strict=True):
             self.env[inner.unique()] = given
-        inlined = Reader(self.containers, self.literals, self.attributes)
+        inlined = Reader(self.containers, self.literals, self.attributes, functions=self.functions)
         inlined.touched = self.touched
         inlined.env = {inner.unique(): given for inner, given in zip(graph.inputs(), inputs, strict=True)}
         for node in graph.nodes():
@@ -269,7 +277,48 @@ class Reader:
             results += result if isinstance(result, (list, tuple)) else [result]
         for output, result in zip(raw.outputs(), results, strict=True):
             self.env[output.unique()] = result
+        self.repeated = [(node.kind(), str(node.sourceRange()), [inlined.env.get(output.unique()) for output in node.outputs()])
+                         for node in _until_written(graph) if node.kind() != "prim::Constant"]
         return True
+
+    def is_repeated(self, raw: Any, kind: str) -> bool:
+        """Whether a node of a trace says again what the function before it did: what writes into arguments stands beside the function too."""
+        source = str(raw.sourceRange())
+        for position, (known, line, outputs) in enumerate(self.repeated):
+            if (known, line) == (kind, source):
+                self.env.update((output.unique(), value) for output, value in zip(raw.outputs(), outputs, strict=True))
+                del self.repeated[: position + 1]
+                return True
+        raise errors.CaptureError("an autograd.Function writes into its arguments, and the trace does not tell how: return a new tensor from its "
+                                  f"forward instead\n  at {where(raw.sourceRange())}")
+
+    def body(self, raw: Any) -> Graph | None:
+        """What the forward of an `autograd.Function` did, as a graph of its own; None where it writes into its arguments."""
+        if not raw.hasAttribute("Subgraph"):
+            return None
+        graph, block = raw.g("Subgraph"), Block()
+        if _until_written(graph):
+            return None
+        reader = Reader(self.containers, self.literals, self.attributes, functions=True)
+        block.inputs = [reader.value(v) for v in graph.inputs()]
+        reader.block(graph, block)
+        made = Graph(block, block.inputs, [f"input_{i}" for i in range(len(block.inputs))], {}, {}, list(block.outputs), [],
+                     touched=reader.touched)
+        functionalise(made)
+        return made
+
+
+def _until_written(graph: Any) -> list[Any]:
+    """The nodes of a function up to the last that writes into its arguments."""
+    arguments = {value.unique() for value in graph.inputs()}
+    nodes, last = list(graph.nodes()), -1
+    for position, node in enumerate(nodes):
+        text = node.schema()
+        reached = node.inputsSize() and "(a" in text and node.inputsAt(0).unique() in arguments
+        if reached or ("!) out" in text and any(value.unique() in arguments for value in node.inputs())):
+            arguments.update(value.unique() for value in node.outputs())
+            last = position if "!" in text else last
+    return nodes[: last + 1]
 
 
 def _place(raw: Any) -> str:

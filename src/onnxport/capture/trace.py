@@ -64,20 +64,27 @@ def scope_names(model: Any) -> dict[Any, str]:
     return names
 
 
-# What the tracer's failures look like, and where they come from.
+# What the tracer's failures look like, where they come from, and what else there is.
 _FAILURES = {
-    "alias_analysis.cpp": "a number has a type that it does not expect in this operator",
-    "unordered_map::at": "an autograd.Function (torch.utils.checkpoint with use_reentrant=True is one) uses a tensor that is not among its arguments",
+    "alias_analysis.cpp": "a number has a type that it does not expect in this operator (capture='export' takes another way)",
+    "unordered_map::at": "an autograd.Function (torch.utils.checkpoint with use_reentrant=True is one) uses a tensor that is not among its "
+                         "arguments (capture='export' takes another way)",
+    "doesn't have storage": "it cannot look into a transform of torch.func (grad, jacrev, hessian, ...); torch.autograd.grad under "
+                            "torch.enable_grad() is traced",
 }
 
 # Runs the model on the given tensors: flat outputs, their names, and how they were nested.
 Call = Callable[[list[torch.Tensor]], tuple[list[Any], list[str], Any]]
 
 
-def trace(model: Any, tensors: list[torch.Tensor], input_names: list[str], call: Call, dynamic: bool = True) -> Traced:
-    """Runs the model once and reads what it did; where an operator refuses a traced size, once more under `SizeLists`."""
+def trace(model: Any, tensors: list[torch.Tensor], input_names: list[str], call: Call, dynamic: bool = True,
+          functions: bool = False) -> Traced:
+    """Runs the model once and reads what it did; where an operator refuses a traced size, once more under `SizeLists`.
+
+    functions: whether each `autograd.Function` stays one node.
+    """
     try:
-        return _trace(model, tensors, input_names, call, dynamic)
+        return _trace(model, tensors, input_names, call, dynamic, functions)
     except TypeError:
         if dynamic:
             raise
@@ -85,11 +92,11 @@ def trace(model: Any, tensors: list[torch.Tensor], input_names: list[str], call:
         reason = next((text for mark, text in _FAILURES.items() if mark in str(error)), None)
         if reason is None:
             raise
-        raise errors.CaptureError(f"PyTorch's tracer fails at this model: {reason} (capture='export' takes another way)\n  {error}") from error
-    return _trace(model, tensors, input_names, call, True)
+        raise errors.CaptureError(f"PyTorch's tracer fails at this model: {reason}\n  {error}") from error
+    return _trace(model, tensors, input_names, call, True, functions)
 
 
-def _trace(model: Any, tensors: list[torch.Tensor], input_names: list[str], call: Call, dynamic: bool) -> Traced:
+def _trace(model: Any, tensors: list[torch.Tensor], input_names: list[str], call: Call, dynamic: bool, functions: bool) -> Traced:
     """Runs `call(tensors)`, which runs the model and gives (flat outputs, their names, spec), and reads what it did.
 
     `tensors` are copied, so that a model which writes into its inputs leaves the caller's alone.
@@ -115,7 +122,7 @@ def _trace(model: Any, tensors: list[torch.Tensor], input_names: list[str], call
         given = [*copies, *state.weights.values(), *state.attributes.values()]
         raw, _ = torch_private.create_graph_by_tracing(run, given, torch_private.variable_name_lookup(), True, False)
         literals = reads.literals()
-    graph = finish(read_graph(raw, input_names, state, literals, scopes), run, state)
+    graph = finish(read_graph(raw, input_names, state, literals, scopes, functions), run, state)
     return Traced(graph, run.flat, run.spec, functools.partial(_rerun, raw, state))
 
 
@@ -184,11 +191,11 @@ def _value(found: Any) -> Value | None:
 
 
 def read_graph(raw: Any, input_names: list[str], state: State, literals: dict[int, tuple[torch.Tensor, torch.Tensor]],
-               scopes: Scopes) -> Graph:
-    """Reads a trace whose inputs are the user's tensors, then weights, then attributes."""
+               scopes: Scopes, functions: bool = False) -> Graph:
+    """Reads a trace whose inputs are the user's tensors, then weights, then attributes. functions: as for `Reader`."""
     scripted = any(raw.findNode(kind, True) is not None for kind in ("prim::CallFunction", "prim::CallMethod"))
     torch_private.inline(raw)
-    reader = Reader(literals=literals, scopes=scopes)
+    reader = Reader(literals=literals, scopes=scopes, functions=functions)
     block = Block()
     values = [reader.value(v) for v in raw.inputs()]
     count, kept = len(input_names), len(input_names) + len(state.weights)

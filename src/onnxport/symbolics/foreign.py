@@ -42,6 +42,14 @@ class Foreign:
     def __init__(self, functions: Snapshot | None, opset: int, keep: str = "no"):
         self.functions, self.opset, self.keep = functions or Snapshot(), opset, keep
 
+    def is_registered(self, node: Node) -> bool:
+        """Whether a symbolic function is registered for this very name (`add_`, and not for `add`)."""
+        return self.functions.find(node.op, node.overload, self.opset) is not None
+
+    def takes_functions(self) -> bool:
+        """Whether a symbolic function is registered for every `autograd.Function`."""
+        return self.functions.find(_PYTHON, "", self.opset) is not None
+
     def find(self, node: Node) -> Handler | None:
         """What goes before the built-in translation."""
         found = self.functions.find(node.op, node.overload, self.opset)
@@ -61,9 +69,7 @@ class Foreign:
         namespace = node.op.partition("::")[0]
         g = GraphContext(low.g, form=since, namespace=namespace, call=_caller(low, node))
         if node.op == _PYTHON:
-            inputs, keywords = _python_inputs(node, args), {"name": node.args["function"].__name__}
-            given = [a if not isinstance(a, (Value, Dim)) else g.value(a) for a in inputs]
-            return _results(g, node, args, function, _call(g, node, function, given, keywords))
+            return _any_python_op(g, low, node, args, function)
         named = {name: g.value(_spelled(arg)) for name, arg in args.items()}
         positional, keywords = _arguments(node, function, named, args)
         return _results(g, node, args, function, _call(g, node, function, positional, keywords))
@@ -248,6 +254,21 @@ def _python_inputs(node: Node, args: dict[str, Any]) -> list[Any]:
     """The arguments of an `autograd.Function` in the order of its forward."""
     tensors, plain = iter(args["tensors"]), iter(args["scalars"])
     return [next(tensors) if kind == "d" else next(plain) for kind in node.args["convention"]]
+
+
+def _any_python_op(g: GraphContext, low: Lowering, node: Node, args: dict[str, Any], function: Callable[..., Any]) -> Any:
+    """An `autograd.Function`, by what is registered for all of them; where that gives None, as if nothing were registered."""
+    given = [g.value(a) if isinstance(a, (Value, Dim)) else a for a in _python_inputs(node, args)]
+    result = _call(g, node, function, given, {"name": node.args["function"].__name__})
+    if result is not None:
+        return _results(g, node, args, function, result)
+    body = node.args["body"]
+    if body is None:
+        return _python_op(low, node, args)
+    low.env.update(zip(body.inputs, args["tensors"], strict=True))
+    low.block(body.block)
+    results = [low.resolve(output) for output in body.outputs]
+    return results[0] if len(results) == 1 else results
 
 
 def _python_op(low: Lowering, node: Node, args: dict[str, Any]) -> Any:

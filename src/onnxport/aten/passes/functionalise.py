@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 
 from onnxport import errors
@@ -22,14 +23,15 @@ _SIZES_ONLY = frozenset({
 })
 
 
-def functionalise(graph: Graph) -> None:
+def functionalise(graph: Graph, kept: Callable[[Node], bool] | None = None) -> None:
     """Replaces in-place operators by functional ones and views of written tensors by values; fills `graph.mutated`.
 
+    kept: says of an in-place operator that it keeps its name, since somebody translates it who gives the new value of `self`.
     Linear in the number of nodes; a graph without writes is left alone. Raises `UnsupportedError` for a write that has
     no functional form.
     """
     if graph.rebound or any_write(graph.block):
-        _Functionaliser(graph).run()
+        _Functionaliser(graph, kept or (lambda node: False)).run()
         prune(graph)
 
 
@@ -51,8 +53,8 @@ def changes_list(node: Node) -> bool:
 class _Functionaliser:
     """One run over one graph."""
 
-    def __init__(self, graph: Graph):
-        self.graph = graph
+    def __init__(self, graph: Graph, kept: Callable[[Node], bool]):
+        self.graph, self.kept = graph, kept
         self.make = Maker()
         self.memory = Memory(self.make)
         self.memory.block = graph.block
@@ -229,8 +231,9 @@ class _Functionaliser:
             node.schema = None
             self.plain(node)
         else:
-            writes.check(node)
             assert node.schema is not None
+            if not (self.kept(node) and node.schema.writes == ("self",)):
+                writes.check(node)
             (self.in_place if node.schema.writes == ("self",) else self.into)(node)
 
     def becomes(self, output: Value, place: Place) -> None:
@@ -247,8 +250,8 @@ class _Functionaliser:
         self.guard(target, place, node)
         change = memory.any_version if node.op in writes.OVERWRITES else memory.newest
         node.args = {name: replaced(arg, change if name == "self" else memory.newest) for name, arg in node.args.items()}
-        special = _SPECIAL.get(node.op)
-        value = special(self, node, place) if special else self.functional(node)
+        rule = _Functionaliser.as_named if self.kept(node) else _SPECIAL.get(node.op, _Functionaliser.functional)
+        value = rule(self, node, place)
         if value is not None:
             memory.write(place, value, node)
         for output in node.outputs:
@@ -261,7 +264,14 @@ class _Functionaliser:
                 f"{node.op} writes into a tensor that the model has not computed, and that is no input, parameter, buffer or attribute; "
                 f"clone it before it is written, or register it as a buffer\n  at {where(node.source)}, module {node.scope or '?'}")
 
-    def functional(self, node: Node) -> Value:
+    def as_named(self, node: Node, place: Place) -> Value:
+        """A node of the same name that gives the new value of `self`."""
+        assert node.schema is not None
+        made = self.make.append(node.op, node.overload, node.args, [node.outputs[0]])
+        made.schema = dataclasses.replace(node.schema, writes=())
+        return node.outputs[0]
+
+    def functional(self, node: Node, place: Place) -> Value:
         """The operator without its write; the result in the dtype of what was written."""
         current, output = node.args["self"], node.outputs[0]
         dtype = writes.natural_dtype(node, current)
