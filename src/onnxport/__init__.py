@@ -14,7 +14,7 @@ from onnxport.symbolics.registry import register_custom_op_symbolic, unregister_
 from onnxport.version import __version__
 
 
-def export(model: Any, args: Any = (), f: Any = None, export_params: bool = True, verbose: bool = False, training: Any = TrainingMode.EVAL,
+def export(model: Any, args: Any = (), f: Any = None, export_params: bool = True, verbose: bool | None = False, training: Any = TrainingMode.EVAL,
            input_names: Any = None, output_names: Any = None, operator_export_type: Any = OperatorExportTypes.ONNX,
            opset_version: int | None = None, do_constant_folding: bool = True, dynamic_axes: Any = None,
            keep_initializers_as_inputs: bool | None = None, custom_opsets: Any = None, export_modules_as_functions: Any = False, *,
@@ -44,7 +44,8 @@ def export(model: Any, args: Any = (), f: Any = None, export_params: bool = True
     dynamic_shapes: the same as `dynamic_axes` in the forms of torch.export: by argument name or position, nested as the
         arguments are, an axis -> `Dim`, derived `Dim` (2*n + 1), `Dim.AUTO`, `Dim.DYNAMIC`, `Dim.STATIC`, or a name.
     verify: runs the file in ONNX Runtime against the model; where they disagree, it is an `errors.VerificationError`.
-    deprecated: spellings of other versions (`example_outputs`, `aten`, `dynamo`, ...): honoured, or a warning says what to write.
+    deprecated: spellings of other versions (`example_outputs`, `aten`, ...) and of today's `torch.onnx.export`: `dynamo` (True captures by
+        torch.export), `report`, `profile`, `dump_exported_program` and `artifacts_dir` are honoured; of the others a warning says what to write.
     strict: makes an error of what is otherwise a guard: a Python branch on a size that may change.
 
     Returns an `ONNXProgram`. Raises `errors.ArgumentError` (a ValueError), `errors.UnsupportedOperatorError`,
@@ -56,16 +57,21 @@ def export(model: Any, args: Any = (), f: Any = None, export_params: bool = True
         "input_names": input_names, "output_names": output_names, "operator_export_type": operator_export_type, "opset_version": opset_version,
         "do_constant_folding": do_constant_folding, "dynamic_axes": dynamic_axes, "keep_initializers_as_inputs": keep_initializers_as_inputs,
         "custom_opsets": custom_opsets, "mutations": mutations, "strict": strict, "capture": capture, "dynamic_shapes": dynamic_shapes}
+    run = pipeline.export
     if export_modules_as_functions:
         if opset_version is not None and opset_version < _FUNCTIONS_FROM:
             raise errors.ArgumentError(f"export_modules_as_functions needs opset_version {_FUNCTIONS_FROM} or higher, not {opset_version}: "
                                        "older files cannot hold functions")
         deprecated["export_modules_as_functions"] = export_modules_as_functions
     if deprecated:
+        from onnxport.compat import artifacts
         from onnxport.compat import deprecated as spellings
 
-        given.update(spellings.translated(deprecated))
-    program = pipeline.export(model, args, f, **given)
+        given.update(spellings.translated(deprecated, model=model))
+        if capture != "auto":
+            given["capture"] = capture
+        run = artifacts.recorded(deprecated, run)
+    program = run(model, args, f, **given)
     if verify:
         found = program.verify()
         if not found.passed:
@@ -88,6 +94,8 @@ def __getattr__(name: str) -> Any:
     if name in _LATER:
         found = globals()[name] = getattr(importlib.import_module(_LATER[name]), name)
         return found
+    if name == "backend":
+        return importlib.import_module("onnxport.backend")
     if name == "TensorProtoDataType":
         from onnxport.target.value import DataType
 

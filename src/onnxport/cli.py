@@ -1,4 +1,4 @@
-"""The command line: `onnxport export`, `onnxport verify`, `onnxport ops`."""
+"""The command line: `onnxport export`, `onnxport verify`, `onnxport ops`, `onnxport run`."""
 
 from __future__ import annotations
 
@@ -51,6 +51,11 @@ exit codes:
   {INTERRUPTED}  interrupted
 """
 
+_RUN = """\
+In the script torch.onnx.export, register_custom_op_symbolic, symbolic_helper and the names around them are onnxport's.
+The exit code is that of the script.
+"""
+
 _INPUTS = "inputs (--input, once for each, in the order of the model's parameters or under their names):\n" + "\n".join(
     f"  {line}" for line in inputs.HELP.splitlines())
 
@@ -58,7 +63,9 @@ _INPUTS = "inputs (--input, once for each, in the order of the model's parameter
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; returns its exit code."""
     options = _parser().parse_args(arguments)
-    command: Callable[[argparse.Namespace], None] = options.command
+    command: Callable[[argparse.Namespace], Any] = options.command
+    if command is _run:
+        return _run(options)
     try:
         with _plain_warnings():
             command(options)
@@ -111,6 +118,13 @@ def _ops(options: argparse.Namespace) -> None:
     for name, opset in registry.supported():
         if options.opset is None or opset <= options.opset:
             print(f"{name}\t{opset}")
+
+
+def _run(options: argparse.Namespace) -> int:
+    """Runs a script as Python itself would; the exit code is the script's."""
+    from onnxport.compat import scripts
+
+    return scripts.run(options.script, options.arguments, module=options.module)
 
 
 # ---------------------------------------------------------------------- the model and its arguments
@@ -220,7 +234,7 @@ def _parser() -> argparse.ArgumentParser:
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--version", action="version", version=f"onnxport {onnxport.__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    export = _command(commands, "export", _export, "export a model to a file")
+    export = _command(commands, "export", _export, "export a model to a file", f"{_INPUTS}\n\n{_EPILOG}")
     _model_arguments(export)
     export.add_argument("-o", "--output", required=True, metavar="FILE", help="the ONNX file to write")
     export.add_argument("--opset", type=int, help="the ai.onnx opset (default: 18)")
@@ -234,19 +248,24 @@ def _parser() -> argparse.ArgumentParser:
     export.add_argument("--no-constant-folding", action="store_true", help="leave operations on parameters in the graph")
     export.add_argument("--no-params", action="store_true", help="parameters become inputs")
     export.add_argument("--verbose", action="store_true", help="print the graph")
-    check = _command(commands, "verify", _verify, "compare a file with the model that it was made from")
+    check = _command(commands, "verify", _verify, "compare a file with the model that it was made from", f"{_INPUTS}\n\n{_EPILOG}")
     check.add_argument("file", metavar="FILE", help="the ONNX file")
     _model_arguments(check)
-    ops = _command(commands, "ops", _ops, "list the supported operators, each with the lowest opset")
+    ops = _command(commands, "ops", _ops, "list the supported operators, each with the lowest opset", _EPILOG)
     ops.add_argument("--opset", type=int, help="only those that exist at this opset")
+    script = _command(commands, "run", _run, "run a script that calls torch.onnx.export, with onnxport in its place", _RUN)
+    script.add_argument("-m", dest="module", action="store_true", help="SCRIPT is the name of a module")
+    script.add_argument("script", metavar="SCRIPT", help="a Python file, or a folder or archive with a __main__.py")
+    script.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="the script's own arguments")
     return parser
 
 
-def _command(commands: Any, name: str, run: Callable[[argparse.Namespace], None], text: str) -> argparse.ArgumentParser:
+def _command(commands: Any, name: str, run: Callable[[argparse.Namespace], Any], text: str, epilog: str) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(
-        name, help=text, description=text, epilog=_EPILOG if name == "ops" else f"{_INPUTS}\n\n{_EPILOG}",
+        name, help=text, description=text, epilog=epilog,
         formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--traceback", action="store_true", help="on an error, show where it came from")
+    if run is not _run:
+        parser.add_argument("--traceback", action="store_true", help="on an error, show where it came from")
     parser.set_defaults(command=run)
     return parser
 

@@ -63,9 +63,13 @@ class VerificationError(OnnxExporterError):
     """ONNX Runtime and PyTorch disagree; the message holds the numbers."""
 
 
-class GuardWarning(UserWarning):
+class OnnxExporterWarning(UserWarning):
+    """Base of the warnings about what a file does."""
+
+
+class GuardWarning(OnnxExporterWarning):
     """The file holds only where the listed conditions do."""
 
 
-class MutationWarning(UserWarning):
+class MutationWarning(OnnxExporterWarning):
     """The model updates an input or a buffer, and the file does not."""

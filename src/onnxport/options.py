@@ -71,6 +71,7 @@ def normalise(*, export_params: Any = True, verbose: Any = False, training: Any 
               custom_opsets: Any = None, mutations: str = "warn", strict: bool = False) -> Options:
     """Checks every argument; a wrong one is an `ArgumentError` (a `ValueError`) that names it."""
     opset = _opset(opset_version)
+    verbose = False if verbose is None else verbose
     flags = {name: _flag(name, value) for name, value in (
         ("export_params", export_params), ("verbose", verbose), ("do_constant_folding", do_constant_folding), ("strict", strict))}
     export_type = _member(OperatorExportTypes, operator_export_type, "operator_export_type")

@@ -125,8 +125,9 @@ def test_keywords_of_today(given: dict[str, Any], recwarn: pytest.WarningsRecord
 
 
 def test_keywords_that_change_nothing_are_named() -> None:
-    with pytest.warns(UserWarning, match="report=True changes nothing"):
-        proto(torch.relu, (X,), report=True)
+    for name, value in {"optimize": False, "custom_translation_table": {torch.ops.aten.relu.default: None}, "autograd_inlining": False}.items():
+        with pytest.warns(UserWarning, match=f"^{name}=.* changes nothing in export: "):
+            proto(torch.relu, (X,), **{name: value})
     with pytest.raises(TypeError, match="'no_such_thing'"):
         proto(torch.relu, (X,), no_such_thing=1)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from onnxport.capture import choose, script
+from onnxport.compat import artifacts
 from onnxport.options import OperatorExportTypes
 
 # Spellings that are gone, and what to write instead.
@@ -19,12 +21,7 @@ _GONE = {
 }
 # What torch.onnx.export knows today and we do not have: (the value that means nothing, why there is none).
 _ABSENT: dict[str, tuple[Any, str]] = {
-    "dynamo": (None, "one exporter takes everything; capture=\"export\" captures by torch.export"),
-    "report": (False, "errors say what a report would"),
     "optimize": (True, "models are always optimised"),
-    "profile": (False, "time it with enable_log()"),
-    "dump_exported_program": (False, "save it with torch.export.save"),
-    "artifacts_dir": (".", "nothing is written beside the model"),
     "custom_translation_table": (None, "use onnxport.register_custom_op_symbolic"),
     "autograd_inlining": (True, "functions without a symbolic are always inlined"),
     "fallback": (False, "there is one exporter"),
@@ -32,7 +29,7 @@ _ABSENT: dict[str, tuple[Any, str]] = {
 }
 
 
-def translated(given: dict[str, Any], function: str = "export", stacklevel: int = 4) -> dict[str, Any]:
+def translated(given: dict[str, Any], function: str = "export", stacklevel: int = 4, model: Any = None) -> dict[str, Any]:
     """Other arguments in today's spelling. One that never existed is a TypeError, as for any function."""
     result: dict[str, Any] = {}
     for name, value in given.items():
@@ -41,11 +38,18 @@ def translated(given: dict[str, Any], function: str = "export", stacklevel: int 
             result.update(_meaning(name, value))
         elif name in _ABSENT:
             neutral, why = _ABSENT[name]
-            if value != neutral and name != "dynamo":
+            if value != neutral:
                 warnings.warn(f"{name}={value!r} changes nothing in {function}: {why}", UserWarning, stacklevel=stacklevel)
-        else:
+        elif name == "dynamo":
+            result.update(_captured(value, model))
+        elif name not in artifacts.ARGUMENTS:
             raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
     return result
+
+
+def _captured(dynamo: Any, model: Any) -> dict[str, Any]:
+    """`dynamo=True` captures by torch.export, which cannot read a script, and a program is captured already."""
+    return {"capture": "export"} if dynamo and not script.is_script(model) and not choose.is_program(model) else {}
 
 
 def _meaning(name: str, value: Any) -> dict[str, Any]:

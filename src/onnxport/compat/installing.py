@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import importlib
 import sys
 import threading
@@ -15,8 +14,8 @@ _installed: list[dict[tuple[Any, str], Any]] = []
 
 _NAMES = ("export", "export_to_pretty_string", "register_custom_op_symbolic", "unregister_custom_op_symbolic", "select_model_mode_for_export",
           "is_in_onnx_export", "enable_log", "disable_log", "OperatorExportTypes", "TrainingMode", "JitScalarType", "SymbolicContext",
-          "TensorProtoDataType")
-_MODULES = ("symbolic_helper", "utils")
+          "TensorProtoDataType", "ONNXProgram", "unconvertible_ops")
+_MODULES = ("symbolic_helper", "utils", "errors")
 
 
 class Installation:
@@ -49,7 +48,8 @@ def install() -> Installation:
     before: dict[tuple[Any, str], Any] = {}
     with _lock:
         for name in _NAMES:
-            _set(before, target, name, _export() if name == "export" else getattr(onnxport, name))
+            _set(before, target, name, getattr(onnxport, name))
+        _set(before, target, "OnnxExporterError", onnxport.errors.OnnxExporterError)
         opsets = [name for name in vars(onnxport) if name.startswith("symbolic_opset")]
         for name in (*_MODULES, *opsets):
             module: ModuleType = getattr(onnxport, name)
@@ -64,19 +64,6 @@ def uninstall() -> None:
     with _lock:
         if _installed:
             _undo(_installed.pop())
-
-
-def _export() -> Any:
-    """`onnxport.export` with the return value that callers of PyTorch's function know: nothing where a file was written."""
-    import onnxport
-
-    @functools.wraps(onnxport.export)
-    def export(*args: Any, **kwargs: Any) -> Any:
-        if kwargs.get("verbose", False) is None:
-            del kwargs["verbose"]
-        return onnxport.export(*args, **kwargs)
-
-    return export
 
 
 def _set(before: dict[tuple[Any, str], Any], holder: Any, name: str, value: Any) -> None:

@@ -1,0 +1,125 @@
+"""`python -m onnxport run script.py`: a script that was written for torch.onnx, unchanged."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import onnx
+import pytest
+import torch
+import torch.onnx
+
+from onnxport import cli
+from tests.compat.test_installing import state
+
+SCRIPT = '''
+import sys
+import torch
+from torch.onnx import OperatorExportTypes, register_custom_op_symbolic
+from torch.onnx.symbolic_helper import parse_args
+from neighbour import SIZE
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        return torch.relu(x)
+
+@parse_args("v")
+def symbolic(g, x):
+    return g.op("Neg", x)
+
+if __name__ == "__main__":
+    if "--neg" in sys.argv:
+        register_custom_op_symbolic("aten::relu", symbolic, 9)
+    torch.onnx.export(Net(), (torch.ones(SIZE),), sys.argv[1], opset_version=13, operator_export_type=OperatorExportTypes.ONNX)
+    if "--neg" in sys.argv:
+        torch.onnx.unregister_custom_op_symbolic("aten::relu", 9)
+    assert sys.modules["__main__"].Net is Net
+    print("argv", sys.argv[1:])
+'''
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "script.py").write_text(SCRIPT)
+    (tmp_path / "neighbour.py").write_text("SIZE = 3\n")
+    return tmp_path
+
+
+@pytest.fixture(autouse=True)
+def _forgotten(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.delitem(sys.modules, "neighbour", raising=False)
+    yield
+    sys.modules.pop("neighbour", None)
+
+
+def run(*arguments: Any) -> int:
+    return cli.main(["run", *map(str, arguments)])
+
+
+def ops(path: Path) -> list[str]:
+    made = onnx.load(path)
+    assert made.producer_name == "onnxport"
+    return [node.op_type for node in made.graph.node]
+
+
+def test_a_script_with_arguments(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before, argv, path = state(), sys.argv[:], sys.path[:]
+    main = sys.modules["__main__"]
+    assert run(folder / "script.py", folder / "a.onnx") == 0 and ops(folder / "a.onnx") == ["Relu"]
+    assert run(folder / "script.py", folder / "b.onnx", "--neg", "-m", "--help") == 0 and ops(folder / "b.onnx") == ["Neg"]
+    assert f"argv ['{folder / 'b.onnx'}', '--neg', '-m', '--help']" in capsys.readouterr().out
+    assert state() == before and sys.argv == argv and sys.path == path and sys.modules["__main__"] is main
+
+
+def test_a_module_and_a_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    assert run("-m", "script", folder / "c.onnx") == 0 and ops(folder / "c.onnx") == ["Relu"]
+    package = folder / "package"
+    package.mkdir()
+    (package / "__main__.py").write_text(SCRIPT)
+    (package / "neighbour.py").write_text("SIZE = 4\n")
+    sys.modules.pop("neighbour", None)
+    assert run(package, folder / "d.onnx") == 0 and ops(folder / "d.onnx") == ["Relu"]
+
+
+@pytest.mark.parametrize(("body", "code", "said"), [
+    ("raise SystemExit", 0, ""),
+    ("import sys; sys.exit(7)", 7, ""),
+    ("import sys; sys.exit('no weights')", 1, "no weights"),
+    ("raise KeyboardInterrupt", 130, ""),
+    ("raise ValueError('mine')", 1, "ValueError: mine"),
+    ("import torch, io; torch.onnx.export(torch.relu, (torch.ones(2),), io.BytesIO(), opset_version=3)", 1, "opset_version=3"),
+    ("import torch, torch.onnx as o\ntry: o.export(torch.relu, (torch.ones(2),), None, opset_version=3)\nexcept o.OnnxExporterError: raise SystemExit(9)", 9, ""),
+    ("import torch.onnx.errors as e, onnxport; assert e.UnsupportedOperatorError is onnxport.errors.UnsupportedOperatorError", 0, ""),
+    ("def broken(:", 1, "SyntaxError"),
+])
+def test_exit_codes_and_errors(tmp_path: Path, capsys: pytest.CaptureFixture[str], body: str, code: int, said: str) -> None:
+    before = state()
+    (tmp_path / "s.py").write_text(body)
+    assert run(tmp_path / "s.py") == code
+    shown = capsys.readouterr().err
+    assert said in shown and (said == "SyntaxError" or "runpy" not in shown)
+    assert state() == before
+
+
+def test_there_is_no_such_script(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(tmp_path / "nothing.py") == 2
+    assert "there is no file" in capsys.readouterr().err
+
+
+def test_from_a_shell(folder: Path) -> None:
+    (folder / "fails.py").write_text("import sys\nprint(sys.argv)\nsys.exit(5)\n")
+    found = subprocess.run([sys.executable, "-m", "onnxport", "run", "fails.py", "-x", "1"], cwd=folder, capture_output=True, text=True)
+    assert (found.returncode, found.stdout.strip()) == (5, "['fails.py', '-x', '1']"), found.stderr
+
+
+def test_errors_can_be_caught_by_pytorchs_names() -> None:
+    import onnxport
+
+    with onnxport.install():
+        for known in (torch.onnx.OnnxExporterError, torch.onnx.errors.OnnxExporterError):
+            with pytest.raises(known):
+                torch.onnx.export(torch.relu, (torch.ones(2),), None, opset_version=3)
