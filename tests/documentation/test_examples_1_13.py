@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, Union
 
@@ -10,6 +11,7 @@ import onnx
 import pytest
 import torch
 
+import onnxport
 from onnxport.errors import ArgumentError, BakedValueError, UnsupportedError, UnsupportedOperatorError
 from tests.compat.running import check, ops, proto, registered, run
 from tests.documentation.running import Page, lines, shown
@@ -78,11 +80,18 @@ def test_tensors_are_captured(new: Page) -> None:
     assert ops(made).count("RandomNormal") == 2 and "Concat" in ops(made)
 
 
-def test_item_is_an_error_and_not_a_constant(new: Page) -> None:
-    """"Bad! y.item() will be replaced with a constant": a file that is wrong for another y is not written."""
+def test_item_is_no_constant(new: Page) -> None:
+    """"Bad! y.item() will be replaced with a constant": a number that goes straight to an operator is followed."""
     forward = new.run("item_bad")["forward"]
-    with pytest.raises(BakedValueError, match=r"item_bad\.py:3.*number is taken from it.*keep it a tensor"):
-        proto(Model(forward), (torch.randn(2, 6), torch.tensor(3)))
+    x = torch.randn(2, 6)
+    made = proto(Model(forward), (x, torch.tensor(3)))
+    for y in (3, 4, 1):
+        np.testing.assert_array_equal(run(made, x, torch.tensor(y))[0], x.reshape(y, -1).numpy())
+
+
+def test_item_that_python_computes_with_is_an_error() -> None:
+    with pytest.raises(BakedValueError, match=r"test_examples_1_13\.py:\d+.*keep it a tensor"):
+        proto(Model(lambda self, x, y: x * math.sqrt(y.item())), (torch.randn(2, 6), torch.tensor(3)))
 
 
 def test_a_tensor_as_a_size_is_kept(new: Page) -> None:
@@ -214,6 +223,30 @@ def test_unconvertible_operators(new: Page, capsys: pytest.CaptureFixture[str]) 
     found = new.run("unconvertible", model=Both(), args=(torch.ones(2),), opset_version=13)
     assert capsys.readouterr().out == "{'aten::special_zeta'}\n"
     assert "aten::relu" in str(found["torch_script_graph"])
+
+
+def test_aten_fallback() -> None:
+    """The page's two graphs, node by node. Its triu is supported here, so a registered function says that it is not."""
+    def forward(x: torch.Tensor) -> torch.Tensor:
+        return torch.triu(x, 0).mul(x)
+
+    assert [line.op for line in shown("v1_13", "fallback_before")][1:] == ["aten::triu", "aten::mul"]
+    page = shown("v1_13", "fallback_after")
+    fallback: Any = onnxport.OperatorExportTypes.ONNX_ATEN_FALLBACK
+    with registered("aten::triu", lambda g, self, diagonal: None):
+        made = proto(forward, (torch.randn(3, 3),), operator_export_type=fallback)
+        with pytest.raises(UnsupportedOperatorError, match="Couldn't export operator aten::triu"):
+            proto(forward, (torch.randn(3, 3),))
+    constant, aten, mul = made.graph.node
+    assert [n.op_type for n in made.graph.node] == [line.op.rpartition("::")[2] for line in page] == ["Constant", "ATen", "Mul"]
+    assert page[0].attributes["value"] == 0 == onnx.numpy_helper.to_array(onnx.helper.get_node_attr_value(constant, "value"))
+    assert page[1].attributes["operator"] == "triu" == onnx.helper.get_node_attr_value(aten, "operator").decode()
+    assert aten.domain == "org.pytorch.aten" and list(aten.input) == [made.graph.input[0].name, constant.output[0]]
+    assert list(mul.input) == [aten.output[0], made.graph.input[0].name]
+    x = torch.randn(3, 3)
+    from onnxport import backend
+
+    np.testing.assert_array_equal(backend.run_model(made, [x.numpy()])[0], forward(x).numpy())
 
 
 # ---------------------------------------------------------------- arguments

@@ -49,7 +49,12 @@ def test_alexnet(old: Page, capsys: pytest.CaptureFixture[str]) -> None:
         compared += 1
     assert compared == 5
     old.run("alexnet_checked")
-    old.run("alexnet_onnxruntime", np=np)
+    old.run("alexnet_caffe2")
+    assert old.session["outputs"][0].shape == (10, 1000)
+    for gone in ("predict_net", "workspace"):  # which the page's comment names
+        with pytest.raises(AttributeError, match="there is no Caffe2 here"):
+            getattr(old.session["rep"], gone)
+    old.run("alexnet_onnxruntime")
     assert old.session["outputs"][0].shape == (10, 1000)
     x = torch.randn(10, 3, 224, 224)
     with torch.no_grad():
@@ -109,9 +114,10 @@ def test_a_scripted_loop_stays_a_loop(old: Page, capsys: pytest.CaptureFixture[s
     assert [line.op for line in ours] == ["Loop", "Add", "Identity"]
     for op in ("Loop", "Add"):
         assert next(line.shape for line in ours if line.op == op) == next(line.shape for line in page if line.op == op) == (2, 3)
-    old.run("loop_onnxruntime", np=np)
-    said = [line[1:] for line in old.text("loop_onnxruntime", {}).splitlines() if line.startswith("#")]
-    assert capsys.readouterr().out.split() == " ".join(said).split()
+    for example in ("loop_caffe2", "loop_onnxruntime"):
+        old.run(example)
+        said = [line[1:] for line in old.text(example, {}).splitlines() if line.startswith("#")]
+        assert capsys.readouterr().out.split() == " ".join(said).split()
 
 
 # ---------------------------------------------------------------- limitations
@@ -121,6 +127,7 @@ def test_in_place_assignment_by_scatter(old: Page) -> None:
     old.run("inplace_assignment")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # a list of arrays as a tensor is slow
+        old.run("inplace_assignment_caffe2")
         old.run("inplace_assignment_onnxruntime")
 
 

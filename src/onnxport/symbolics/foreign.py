@@ -72,7 +72,9 @@ class Foreign:
             return _any_python_op(g, low, node, args, function)
         named = {name: g.value(_spelled(arg)) for name, arg in args.items()}
         positional, keywords = _arguments(node, function, named, args)
-        return _results(g, node, args, function, _call(g, node, function, positional, keywords))
+        result = _call(g, node, function, positional, keywords)
+        kept = self.fallback(node) if result is None else None
+        return _results(g, node, args, function, result) if kept is None else kept(low, node, args)
 
 
 def _is_aten(node: Node) -> bool:
