@@ -37,6 +37,9 @@ def export(model: Any, args: Any = (), f: Any = None, export_params: bool = True
     dynamic_axes: name -> {axis: label} or name -> [axes].
     keep_initializers_as_inputs: None means False for ONNX and True for the other export types, and True below opset 9.
     custom_opsets: domain -> version.
+    export_modules_as_functions: True, or a set of module classes: each call of such a module is a call of a function of the file, which
+        equal modules share (opset 15 and newer). Its inputs are the arguments of `forward`, then weights; variables that the class annotates are
+        attributes, and so is, as `inferred::...`, what differs between modules.
     kwargs: more named arguments.
     external_data: True keeps the weights in a file beside; None decides by size (2 GiB).
     mutations: what becomes of updates of inputs and buffers that the model does not return: "warn", "outputs", "error", "ignore".
@@ -56,13 +59,9 @@ def export(model: Any, args: Any = (), f: Any = None, export_params: bool = True
         "kwargs": kwargs, "external_data": external_data, "export_params": export_params, "verbose": verbose, "training": training,
         "input_names": input_names, "output_names": output_names, "operator_export_type": operator_export_type, "opset_version": opset_version,
         "do_constant_folding": do_constant_folding, "dynamic_axes": dynamic_axes, "keep_initializers_as_inputs": keep_initializers_as_inputs,
-        "custom_opsets": custom_opsets, "mutations": mutations, "strict": strict, "capture": capture, "dynamic_shapes": dynamic_shapes}
+        "custom_opsets": custom_opsets, "mutations": mutations, "strict": strict, "capture": capture, "dynamic_shapes": dynamic_shapes,
+        "export_modules_as_functions": export_modules_as_functions}
     run = pipeline.export
-    if export_modules_as_functions:
-        if opset_version is not None and opset_version < _FUNCTIONS_FROM:
-            raise errors.ArgumentError(f"export_modules_as_functions needs opset_version {_FUNCTIONS_FROM} or higher, not {opset_version}: "
-                                       "older files cannot hold functions")
-        deprecated["export_modules_as_functions"] = export_modules_as_functions
     if deprecated:
         from onnxport.compat import artifacts
         from onnxport.compat import deprecated as spellings
@@ -79,7 +78,6 @@ def export(model: Any, args: Any = (), f: Any = None, export_params: bool = True
     return program
 
 
-_FUNCTIONS_FROM = 15
 _opset_modules = aliases.install(__name__, OLDEST_OPSET, newest_opset())
 globals().update(_opset_modules)
 _LATER = {

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import enum
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import onnx
 import onnx.defs
 import onnx.helper
+import torch
 
 from onnxport import errors
 
 OLDEST_OPSET = 7
 DEFAULT_OPSET = 18
+FUNCTIONS_FROM = 15  # the opset from which on a file can hold functions
 
 
 def newest_opset() -> int:
@@ -63,12 +65,13 @@ class Options:
     custom_opsets: Mapping[str, int] = field(default_factory=dict)
     mutations: str = "warn"
     strict: bool = False
+    functions: bool | frozenset[type] = False  # the modules that become functions: all, or those of these classes
 
 
 def normalise(*, export_params: Any = True, verbose: Any = False, training: Any = TrainingMode.EVAL, input_names: Any = None,
               output_names: Any = None, operator_export_type: Any = OperatorExportTypes.ONNX, opset_version: Any = None,
               do_constant_folding: Any = True, dynamic_axes: Any = None, keep_initializers_as_inputs: Any = None,
-              custom_opsets: Any = None, mutations: str = "warn", strict: bool = False) -> Options:
+              custom_opsets: Any = None, mutations: str = "warn", strict: bool = False, export_modules_as_functions: Any = False) -> Options:
     """Checks every argument; a wrong one is an `ArgumentError` (a `ValueError`) that names it."""
     opset = _opset(opset_version)
     verbose = False if verbose is None else verbose
@@ -88,7 +91,27 @@ def normalise(*, export_params: Any = True, verbose: Any = False, training: Any 
         opset=opset, ir_version=ir_version(opset), export_params=flags["export_params"], verbose=flags["verbose"],
         training=_member(TrainingMode, training, "training"), input_names=inputs, output_names=outputs, operator_export_type=export_type,
         constant_folding=flags["do_constant_folding"], dynamic_axes=axes, automatic=automatic, initializers_as_inputs=bool(as_inputs),
-        custom_opsets=_opsets(custom_opsets), mutations=mutations, strict=flags["strict"])
+        custom_opsets=_opsets(custom_opsets), mutations=mutations, strict=flags["strict"],
+        functions=_functions(export_modules_as_functions, opset))
+
+
+def _functions(wanted: Any, opset: int) -> bool | frozenset[type]:
+    """`export_modules_as_functions`: True, False, or classes of modules."""
+    chosen: bool | frozenset[type] = wanted if isinstance(wanted, bool) else _module_classes(wanted)
+    if chosen and opset < FUNCTIONS_FROM:
+        raise errors.ArgumentError(f"export_modules_as_functions needs opset_version {FUNCTIONS_FROM} or higher, not {opset}: "
+                                   "older files cannot hold functions")
+    return chosen
+
+
+def _module_classes(wanted: Any) -> frozenset[type]:
+    if isinstance(wanted, (str, type)) or not isinstance(wanted, Iterable):
+        raise errors.ArgumentError(f"export_modules_as_functions={wanted!r}: it must be True, False or a set of module classes")
+    classes = frozenset(wanted)
+    for kind in classes:
+        if not isinstance(kind, type) or not issubclass(kind, torch.nn.Module):
+            raise errors.ArgumentError(f"export_modules_as_functions holds {kind!r}: only classes of torch.nn.Module can stand in it")
+    return classes
 
 
 def ir_version(opset: int) -> int:

@@ -28,6 +28,7 @@ from onnxport.options import OperatorExportTypes, Options, TrainingMode, normali
 from onnxport.passes import optimise
 from onnxport.program import ONNXProgram
 from onnxport.symbolics import registry as symbolics
+from onnxport.target.apart import Apart
 from onnxport.target.builder import Builder
 from onnxport.target.emit import Where, emit
 from onnxport.version import __version__
@@ -50,7 +51,7 @@ def export(model: Any, args: Any, f: Any = None, *, kwargs: dict[str, Any] | Non
     with _collector_paused():
         with progress.stage("capture"), select_model_mode_for_export(model, options.training):
             traced = choose.capture(model, call, input_names(call, options), capture, options.dynamic_axes, dynamic_shapes,
-                                    functions=foreign is not None and foreign.takes_functions())
+                                    functions=foreign is not None and foreign.takes_functions(), modules=options.functions)
         with progress.stage("convert"):
             with select_model_mode_for_export(model, options.training):
                 built = settled(call, traced, options, foreign)
@@ -104,6 +105,7 @@ def build(call: Call, traced: Traced, options: Options, foreign: Any = None) -> 
     builder = Builder(options.opset, fold_parameters=options.constant_folding and options.export_params)
     builder.versions = options.custom_opsets
     builder.training_forms = options.training == TrainingMode.TRAINING and options.mutations != "outputs"
+    builder.apart = Apart() if options.functions else None
     if foreign is None and any(node.op == "prim::PythonOp" for node in walk(graph.block)):
         foreign = _foreign(options, needed=True)
     lowering = Lowering(graph, builder, face.input_shapes, weights_as_inputs=not options.export_params, decompositions=decompositions,

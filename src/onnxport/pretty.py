@@ -5,11 +5,13 @@
       %y : Float(2, 4) = onnx::Gemm[transB=1](%x, %weight), scope: Net/Linear[fc] # net.py:12
       return (%y);
     }
+
+Functions of the model follow, each as the graph of its body.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import onnx_ir as ir
@@ -24,13 +26,24 @@ _LONG = 8  # elements of a tensor attribute that are printed at most
 
 
 def text(model: ir.Model, names: bool = False) -> str:
-    """The whole graph, inputs and parameters first. names: of the nodes too."""
+    """The whole graph, inputs and parameters first, then the functions. names: of the nodes too."""
     graph = model.graph
     values = list(graph.inputs) + [v for v in graph.initializers.values() if v not in graph.inputs]
-    lines = ["graph(" + ",\n      ".join(_declared(v) for v in values) + ") {"]
-    lines += [f"  {line}" for line in _nodes(graph, names)]
-    lines += ["  return (" + ", ".join(f"%{v.name}" for v in graph.outputs) + ");", "}"]
+    lines = list(_body("graph", values, graph, names))
+    for function in model.functions.values():
+        head = f"function {function.domain}::{function.name}"
+        if function.attributes:
+            head += f"[{', '.join(function.attributes)}]"
+        lines += _body(head, function.inputs, function.graph, names)
     return "\n".join(lines)
+
+
+def _body(head: str, values: Sequence[ir.Value], graph: ir.Graph, names: bool) -> Iterator[str]:
+    yield f"{head}(" + ",\n      ".join(_declared(v) for v in values) + ") {"
+    for line in _nodes(graph, names):
+        yield f"  {line}"
+    yield "  return (" + ", ".join(f"%{v.name}" for v in graph.outputs) + ");"
+    yield "}"
 
 
 def _declared(value: ir.Value) -> str:
@@ -71,6 +84,8 @@ def _block(graph: ir.Graph, names: bool) -> Iterator[str]:
 
 
 def _attribute(attribute: ir.Attr) -> str:
+    if attribute.is_ref():
+        return f"@{attribute.ref_attr_name}"
     value: Any = attribute.value
     if attribute.type == ir.AttributeType.TENSOR:
         return "{" + str(value.numpy().tolist()) + "}" if value.size <= _LONG else f"<Tensor {list(value.shape)}>"

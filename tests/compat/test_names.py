@@ -138,13 +138,6 @@ def test_members_of_pytorch(kind: Any) -> None:
         assert int(getattr(getattr(torch.onnx, kind.__name__), member.name, member)) == int(member) or member.name in ("RAW", "ONNX_FALLTHROUGH")
 
 
-def test_modules_as_functions_need_a_file_that_can_hold_them() -> None:
-    with pytest.raises(errors.ArgumentError, match="export_modules_as_functions needs opset_version 15"):
-        proto(torch.relu, (X,), opset_version=14, export_modules_as_functions=True)
-    with pytest.warns(UserWarning, match="export_modules_as_functions=True changes nothing"):
-        proto(torch.relu, (X,), export_modules_as_functions=True)
-
-
 def test_a_plain_export_imports_none_of_this() -> None:
     code = ("import sys, torch, onnxport; onnxport.export(torch.nn.ReLU(), torch.ones(2), None); "
             "print(sorted(m for m in sys.modules if m.startswith(('onnxport.compat.', 'onnxport.symbolics.')) and type(sys.modules[m]).__name__ == 'module'))")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ import torch
 from onnxport import errors
 from onnxport.calls import Call, bind
 from onnxport.capture import compiled, dynamic, script, wider
+from onnxport.capture.scopes import Noted
 from onnxport.capture.trace import Traced, trace
 
 WAYS = ("auto", "trace", "export")
@@ -55,10 +57,11 @@ def call_of(model: Any, args: Any, kwargs: dict[str, Any] | None) -> Call:
 
 
 def capture(model: Any, call: Call, names: Sequence[str], way: str, axes: Mapping[str, Mapping[int, str]], shapes: Any,
-            functions: bool = False) -> Traced:
+            functions: bool = False, modules: bool | frozenset[type] = False) -> Traced:
     """Runs or compiles the model once.
 
     names: of the inputs; axes, shapes: `dynamic_axes` and `dynamic_shapes`.   functions: whether a trace keeps each `autograd.Function`.
+    modules: those whose calls become functions of the file: all, or those of these classes.
     """
     if way not in WAYS:
         raise errors.ArgumentError(f"capture={way!r}: it must be one of {', '.join(WAYS)}")
@@ -73,15 +76,18 @@ def capture(model: Any, call: Call, names: Sequence[str], way: str, axes: Mappin
         wanted = dynamic.of_axes(axes, names, call.tensors)
     if not is_program(model) and way != "export":
         if script.is_script(model):
+            if modules:
+                warnings.warn("export_modules_as_functions changes nothing: the calls of a scripted program are not known; export the module itself",
+                              UserWarning, stacklevel=5)
             return _marked(script.capture(call.model, call, list(call.names)), names, wanted, shapes is not None)
-        return _traced(model, call, names, wanted, shapes is not None, functions)
+        return _traced(model, call, names, wanted, shapes is not None, functions, _noted(modules))
     from onnxport.capture import exported
 
     if is_program(model):
         if way == "trace":
             raise errors.ArgumentError("capture='trace': an ExportedProgram is captured already")
-        return exported.read_program(model, call, names, wanted)
-    return exported.compile_call(call, names, wanted)
+        return exported.read_program(model, call, names, wanted, modules)
+    return exported.compile_call(call, names, wanted, modules)
 
 
 def _marked(traced: Traced, names: Sequence[str], wanted: Sequence[dynamic.Wanted], by_shapes: bool) -> Traced:
@@ -92,11 +98,19 @@ def _marked(traced: Traced, names: Sequence[str], wanted: Sequence[dynamic.Wante
 
 
 def _traced(model: Any, call: Call, names: Sequence[str], wanted: Sequence[dynamic.Wanted], by_shapes: bool,
-            functions: bool) -> Traced:
+            functions: bool, noted: Noted | None) -> Traced:
     """A trace of the call, and what it needs to be traced at another example."""
     def at(tensors: list[torch.Tensor]) -> Traced:
-        return _marked(trace(model, tensors, call.names, call.run, dynamic=any(wanted), functions=functions), names, wanted, by_shapes)
+        traced = trace(model, tensors, call.names, call.run, dynamic=any(wanted), functions=functions, noted=noted)
+        return _marked(traced, names, wanted, by_shapes)
 
     first = at(call.tensors)
     first.wider = ((example.sizes, functools.partial(at, example.tensors)) for example in wider.examples(call.tensors, names, wanted))
     return first
+
+
+def _noted(modules: bool | frozenset[type]) -> Noted | None:
+    """Of which modules the calls are noted."""
+    if not modules:
+        return None
+    return lambda module: modules is True or type(module) in modules

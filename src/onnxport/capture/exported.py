@@ -24,6 +24,7 @@ except ImportError as cause:  # pragma: no cover - depends on the installed torc
     raise ImportError(f"torch {torch.__version__} has no torch.export that onnxport can read") from cause
 
 _PREFIX = "model"
+Modules = bool | frozenset[type]
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -64,21 +65,22 @@ class _Flat(torch.nn.Module):
         return (*flat, *(tensor for _, tensor in rebound))
 
 
-def compile_call(call: Call, names: Sequence[str], wanted: Sequence[Wanted]) -> Traced:
+def compile_call(call: Call, names: Sequence[str], wanted: Sequence[Wanted], modules: Modules = False) -> Traced:
     """`torch.export.export` of a module; its refusals become `CaptureError`s that keep its words.
 
+    modules: those whose calls become functions: all, or those of these classes.
     An example of size 1 can make torch.export fix a dynamic axis to it (attention takes another way there): larger ones are tried then.
     """
     try:
-        return _compiled(call, call.tensors, names, wanted)
+        return _compiled(call, call.tensors, names, wanted, modules)
     except errors.CaptureError:
         for example in wider.examples(call.tensors, names, wanted):
             with contextlib.suppress(errors.CaptureError):
-                return _compiled(call, example.tensors, names, wanted)
+                return _compiled(call, example.tensors, names, wanted, modules)
         raise
 
 
-def _compiled(call: Call, tensors: Sequence[torch.Tensor], names: Sequence[str], wanted: Sequence[Wanted]) -> Traced:
+def _compiled(call: Call, tensors: Sequence[torch.Tensor], names: Sequence[str], wanted: Sequence[Wanted], modules: Modules) -> Traced:
     flat = _Flat(call)
     state = state_of(call.model)
     shapes = tuple({axis: ask.dim for axis, ask in asks.items()} or None for asks in wanted)
@@ -91,7 +93,7 @@ def _compiled(call: Call, tensors: Sequence[torch.Tensor], names: Sequence[str],
         except Exception as cause:
             words = f"{type(cause).__name__}: {_readable(str(cause), names)}"
             raise errors.CaptureError(f"torch.export refuses the model: {words}") from cause
-    traced = read(program, state, prefix=_PREFIX)
+    traced = read(program, state, prefix=_PREFIX, calls=_calls(call.model, modules))
     graph = traced.graph
     graph.input_names, graph.output_names = list(names), flat.seen.names
     count = len(flat.seen.names)
@@ -118,9 +120,17 @@ def _readable(words: str, names: Sequence[str]) -> str:
     return re.sub(r"(?:L\['tensors'\]|inputs|tensors)\[(\d+)\]", lambda m: names[int(m[1])] if int(m[1]) < len(names) else m[0], words)
 
 
-def read_program(program: Any, call: Call, names: Sequence[str], wanted: Sequence[Wanted]) -> Traced:
+def _calls(model: Any, modules: Modules) -> fx.Calls | None:
+    """The module calls of a program that become functions. model: whose modules tell of their annotated variables; None if it is not known."""
+    if not modules:
+        return None
+    known = dict(model.named_modules()) if isinstance(model, torch.nn.Module) else {}
+    return fx.Calls(modules, known.get)
+
+
+def read_program(program: Any, call: Call, names: Sequence[str], wanted: Sequence[Wanted], modules: Modules = False) -> Traced:
     """An `ExportedProgram` of the caller's own, its inputs in the order of the call."""
-    traced = read(program, None)
+    traced = read(program, None, calls=_calls(None, modules))
     graph = traced.graph
     order = _order(program, call)
     if len(order) != len(graph.inputs):
@@ -149,11 +159,11 @@ def _order(program: Any, call: Call) -> list[int]:
     return [free[id(leaf)].pop(0) for leaf in leaves if isinstance(leaf, torch.Tensor)]
 
 
-def read(program: Any, state: State | None, prefix: str = "") -> Traced:
+def read(program: Any, state: State | None, prefix: str = "", calls: fx.Calls | None = None) -> Traced:
     """An `ExportedProgram` as an `aten.Graph`. state: of the module that it was made from (its weights then keep that order)."""
     signature = program.graph_signature
     checks = Checks(program)
-    reader = fx.Reader(lambda target: _attribute(program, target), prefix, checks.is_check)
+    reader = fx.Reader(lambda target: _attribute(program, target), prefix, checks.is_check, calls)
     placeholders = [node for node in program.graph.nodes if node.op == "placeholder"]
     kept = _Kept(program, prefix)
     inputs: list[Value] = []

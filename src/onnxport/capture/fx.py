@@ -15,6 +15,7 @@ from onnxport.aten.graph import Arg, Block, Node, Read, Schema, Value
 from onnxport.aten.source import where
 from onnxport.capture import schema as schemas
 from onnxport.capture import torch_private
+from onnxport.module_calls import ModuleCall, Scope, annotated
 
 # Python operators on sizes, as the ATen operators on ints that TorchScript has for them.
 _ON_SIZES: dict[Any, tuple[str, tuple[str, ...]]] = {
@@ -56,9 +57,12 @@ class Reader:
     reads: what the program asserts of sizes: branches that were taken while it was captured.
     prefix: a path that stands before the names of all modules.
     is_check: whether an assertion with this message is one that PyTorch itself makes of what it is given.
+    calls: the module calls that become functions.
     """
 
-    def __init__(self, constants: Callable[[str], Any], prefix: str = "", is_check: Callable[[str], bool] = lambda message: False):
+    def __init__(self, constants: Callable[[str], Any], prefix: str = "", is_check: Callable[[str], bool] = lambda message: False,
+                 calls: Calls | None = None):
+        self.calls = calls
         self.constants, self.prefix, self.is_check = constants, prefix, is_check
         self.env: dict[torch.fx.Node, Arg] = {}
         self.reads: list[Read] = []
@@ -102,7 +106,7 @@ class Reader:
             items = self.resolve(node.args[0])
             self.env[node] = items[node.args[1]]
             return
-        scope, source = _scope(node, self.prefix), Source(node.meta.get("stack_trace") or "")
+        scope, source = _scope(node, self.prefix, self.calls), Source(node.meta.get("stack_trace") or "")
         if isinstance(target, torch_private.OpOverload):
             made = self.overload(node, target, scope, source)
         elif target in _ON_SIZES:
@@ -171,7 +175,7 @@ class Reader:
 
     def inlined(self, part: Any, given: list[Arg], into: Block) -> list[Arg]:
         """The results of a graph module on these arguments; its nodes join `into`."""
-        inner = Reader(lambda target: functools.reduce(getattr, target.split("."), part), self.prefix)
+        inner = Reader(lambda target: functools.reduce(getattr, target.split("."), part), self.prefix, calls=self.calls)
         inner.reads = self.reads
         inner.env.update(zip((n for n in part.graph.nodes if n.op == "placeholder"), given, strict=True))
         block = Block()
@@ -245,12 +249,41 @@ def number(size: Any) -> int | None:
     return None if hint is None else int(hint)
 
 
-def _scope(node: torch.fx.Node, prefix: str) -> str:
+class Calls:
+    """The module calls that become functions. modules: all, or those of these classes.   known: a module by its qualified name."""
+
+    def __init__(self, modules: bool | frozenset[type], known: Callable[[str], Any]):
+        self.module = known
+        self._names = None if modules is True else {_full_name(kind) for kind in modules or ()}
+        self._known: dict[tuple[ModuleCall | None, str], ModuleCall] = {}
+
+    def enter(self, outer: ModuleCall | None, key: str, path: str, kind: Any) -> ModuleCall | None:
+        """The call of a module inside the call `outer`; that itself where it is to become no function. key: tells calls of a module apart."""
+        name = kind if isinstance(kind, str) else _full_name(kind)
+        if self._names is not None and name not in self._names:
+            return outer
+        if (outer, key) not in self._known:
+            module = self.module(path)
+            known = module is not None and _full_name(type(module)) == name
+            self._known[outer, key] = ModuleCall(type(module) if known else name, path, annotated(module) if known else {}, outer)
+        return self._known[outer, key]
+
+
+def _full_name(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _scope(node: torch.fx.Node, prefix: str, calls: Calls | None) -> Scope:
     """`Net/body/body.0`, as a trace writes it; what is outside of `prefix` is left out."""
     path: list[str] = []
-    for name, kind in (node.meta.get("nn_module_stack") or {}).values():
+    call: ModuleCall | None = None
+    for key, (name, kind) in (node.meta.get("nn_module_stack") or {}).items():
         if not name.startswith(prefix):
             continue
         name = name[len(prefix):].lstrip(".")
         path.append(name if path else str(kind).rpartition(".")[2] if not isinstance(kind, type) else kind.__name__)
-    return "/".join(path)
+        if calls is not None:
+            call = calls.enter(call, key, name, kind)
+    scope = Scope("/".join(path))
+    scope.call = call
+    return scope

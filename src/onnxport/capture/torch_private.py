@@ -45,9 +45,9 @@ __all__ = [
     "inline",
     "is_tracing",
     "known_to_scripts",
-    "last_unique",
     "lengths_as_sizes",
     "lifted_scripts",
+    "next_unique",
     "optimized_execution",
     "parse_schema",
     "quiet",
@@ -134,14 +134,18 @@ def _attention_on() -> bool:
 slow_attention = Shared(_attention_on, torch.backends.mha.set_fastpath_enabled)
 
 
-def last_unique() -> int | None:
-    """The number of the newest value of this thread's trace; values are numbered as they are made. None outside a trace."""
+def next_unique() -> int | None:
+    """A number above those of all values of this thread's trace so far; values are numbered as they are made. None outside a trace.
+
+    The newest node does not tell: that of an `autograd.Function` gets its values after those of the nodes inside it, which stand behind it.
+    """
     state = get_tracing_state()
     if state is None:
         return None
-    node = state.graph().return_node().prev()
-    count = node.outputsSize()
-    return node.outputsAt(count - 1).unique() if count else None
+    node = state.graph().create("prim::Constant", [], 1)
+    number = int(node.output().unique())
+    node.destroy()
+    return number
 
 
 def exporter_flags() -> Any:

@@ -13,6 +13,7 @@ from onnxport.aten.source import where
 from onnxport.capture import schema as schemas
 from onnxport.capture.attributes import Attributes, Holder, changed_lists, made
 from onnxport.capture.scopes import Scopes
+from onnxport.module_calls import Scope
 
 _KINDS = {
     "TensorType": "tensor", "IntType": "int", "FloatType": "float", "BoolType": "bool", "StringType": "str", "ListType": "list",
@@ -45,6 +46,8 @@ class Reader:
         self.functions = functions
         self.attributes = attributes or Attributes()
         self.scopes = scopes
+        self.here = Scope("")  # of the node before
+        self.within: str | None = None  # the scope of all nodes
         self.changed_lists: frozenset[str] = frozenset()
         self.untyped = False
         self.inner = 0
@@ -198,10 +201,14 @@ class Reader:
             self.attributes.set(holder, name, inputs[1])
 
     def scope(self, raw: Any) -> str:
-        """The modules that a node was made in, as `Net/body/body.0`."""
-        if self.scopes is None or not raw.outputsSize():
+        """The modules that a node was made in, as `Net/body/body.0`; a node without outputs stands where the one before it does."""
+        if self.within is not None:
+            return self.within
+        if self.scopes is None:
             return str(raw.scopeName())
-        return self.scopes.at(raw.outputsAt(0).unique())
+        if raw.outputsSize():
+            self.here = self.scopes.at(raw.outputsAt(0).unique(), self.here)
+        return self.here
 
     def constant(self, arg: Arg) -> Arg:
         """A constant as it was before the program wrote into it."""
@@ -267,7 +274,7 @@ class Reader:
         for inner, given in zip(graph.inputs(), inputs, strict=True):
             self.env[inner.unique()] = given
         inlined = Reader(self.containers, self.literals, self.attributes, functions=self.functions)
-        inlined.touched = self.touched
+        inlined.touched, inlined.within = self.touched, self.scope(raw)
         inlined.env = {inner.unique(): given for inner, given in zip(graph.inputs(), inputs, strict=True)}
         for node in graph.nodes():
             inlined.node(node, into)

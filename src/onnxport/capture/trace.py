@@ -14,7 +14,7 @@ from onnxport import errors
 from onnxport.aten.graph import Block, Graph, Read, Value
 from onnxport.capture import reads, torch_private
 from onnxport.capture.compiled import uncompiled
-from onnxport.capture.scopes import Scopes, recorded
+from onnxport.capture.scopes import CALLS, Noted, Scopes, recorded
 from onnxport.capture.size_lists import SizeLists
 from onnxport.capture.state import State, state_of
 from onnxport.capture.torchscript import Reader
@@ -78,13 +78,13 @@ Call = Callable[[list[torch.Tensor]], tuple[list[Any], list[str], Any]]
 
 
 def trace(model: Any, tensors: list[torch.Tensor], input_names: list[str], call: Call, dynamic: bool = True,
-          functions: bool = False) -> Traced:
+          functions: bool = False, noted: Noted | None = None) -> Traced:
     """Runs the model once and reads what it did; where an operator refuses a traced size, once more under `SizeLists`.
 
-    functions: whether each `autograd.Function` stays one node.
+    functions: whether each `autograd.Function` stays one node.   noted: the modules whose calls are noted.
     """
     try:
-        return _trace(model, tensors, input_names, call, dynamic, functions)
+        return _trace(model, tensors, input_names, call, dynamic, functions, noted)
     except TypeError:
         if dynamic:
             raise
@@ -93,10 +93,11 @@ def trace(model: Any, tensors: list[torch.Tensor], input_names: list[str], call:
         if reason is None:
             raise
         raise errors.CaptureError(f"PyTorch's tracer fails at this model: {reason}\n  {error}") from error
-    return _trace(model, tensors, input_names, call, True, functions)
+    return _trace(model, tensors, input_names, call, True, functions, noted)
 
 
-def _trace(model: Any, tensors: list[torch.Tensor], input_names: list[str], call: Call, dynamic: bool, functions: bool) -> Traced:
+def _trace(model: Any, tensors: list[torch.Tensor], input_names: list[str], call: Call, dynamic: bool, functions: bool,
+           noted: Noted | None) -> Traced:
     """Runs `call(tensors)`, which runs the model and gives (flat outputs, their names, spec), and reads what it did.
 
     `tensors` are copied, so that a model which writes into its inputs leaves the caller's alone.
@@ -116,7 +117,7 @@ def _trace(model: Any, tensors: list[torch.Tensor], input_names: list[str], call
         stack.enter_context(torch.no_grad())
         stack.enter_context(state.unchanged())
         run.recorded = stack.enter_context(reads.recorded())
-        scopes = stack.enter_context(recorded(scope_names(model)))
+        scopes = stack.enter_context(recorded(scope_names(model), model, noted))
         if dynamic:
             stack.enter_context(SizeLists())
         given = [*copies, *state.weights.values(), *state.attributes.values()]
@@ -193,8 +194,9 @@ def _value(found: Any) -> Value | None:
 def read_graph(raw: Any, input_names: list[str], state: State, literals: dict[int, tuple[torch.Tensor, torch.Tensor]],
                scopes: Scopes, functions: bool = False) -> Graph:
     """Reads a trace whose inputs are the user's tensors, then weights, then attributes. functions: as for `Reader`."""
-    scripted = any(raw.findNode(kind, True) is not None for kind in ("prim::CallFunction", "prim::CallMethod"))
-    torch_private.inline(raw)
+    scripted = any(raw.findNode(kind, True) is not None for kind in CALLS)
+    with scopes.inlining(raw):
+        torch_private.inline(raw)
     reader = Reader(literals=literals, scopes=scopes, functions=functions)
     block = Block()
     values = [reader.value(v) for v in raw.inputs()]
@@ -208,6 +210,7 @@ def read_graph(raw: Any, input_names: list[str], state: State, literals: dict[in
         value.name = name
     block.inputs = [*inputs, *weights]
     reader.block(raw, block)
+    scopes.bind(reader.env)
     if len(block.outputs) == 1 and isinstance(block.outputs[0], tuple):
         block.outputs = list(block.outputs[0])
     return Graph(block, inputs, input_names, dict(zip(state.weights, weights, strict=True)), {}, list(block.outputs), [],

@@ -25,7 +25,6 @@ _ABSENT: dict[str, tuple[Any, str]] = {
     "custom_translation_table": (None, "use onnxport.register_custom_op_symbolic"),
     "autograd_inlining": (True, "functions without a symbolic are always inlined"),
     "fallback": (False, "there is one exporter"),
-    "export_modules_as_functions": (False, "modules as functions are not written"),
 }
 
 

@@ -17,12 +17,13 @@ from onnxport.lower.decompose import Decomposer, Decompositions
 from onnxport.lower.guards import Guard
 from onnxport.lower.looping import Form
 from onnxport.lower.python import Journal
+from onnxport.module_calls import ModuleCall, call_of
 from onnxport.ops import registry
 from onnxport.target import dims
 from onnxport.target.builder import Builder
 from onnxport.target.dims import Dim, Size
 from onnxport.target.dtypes import from_torch
-from onnxport.target.value import DataType, Value
+from onnxport.target.value import DataType, Value, behind
 
 
 @dataclass
@@ -57,6 +58,7 @@ class Lowering:
         self.whole: dict[Node, set[int]] = {}  # carried lists that change their length
         self.depth = 0  # blocks around the node that is being lowered
         self.env: dict[Captured, Any] = {}
+        self.calls: set[ModuleCall] = set()  # those that become functions
         self.structural = structural.HANDLERS
         for name, value, shape in zip(graph.input_names, graph.inputs, input_shapes, strict=True):
             self.env[value] = self.input(name, value, shape)
@@ -77,8 +79,28 @@ class Lowering:
         """Lowers all nodes; missing operators are reported together before anything is built."""
         missing.check(self.graph, self.knows, self.missing_inside)
         self.block(self.graph.block)
+        self.leave_calls()
         outputs = [self.output(o) for o in self.graph.outputs]
         return Lowered(self.g, outputs, self.env)
+
+    def enter_call(self, scope: str) -> None:
+        """The next nodes belong to the module call of this scope; all nodes of a subgraph belong to the one that its node does."""
+        call = call_of(scope)
+        if call is not self.g.call and self.depth == 0:
+            self.g.call = call
+            self.calls.update(call.chain() if call is not None else ())
+
+    def leave_calls(self) -> None:
+        """All calls are over: what follows is the graph's own, and arguments and results are values of the graph."""
+        self.g.call = None
+        for call in self.calls:
+            call.arguments = [(name, self.made_of(value)) for name, value in call.arguments]
+            call.results = [self.made_of(value) for value in call.results]
+
+    def made_of(self, captured: Any) -> Value | None:
+        """The tensor of the graph that a captured one became."""
+        found = self.env.get(captured) if isinstance(captured, Captured) else None
+        return behind(found) if isinstance(found, Value) else None
 
     def knows(self, node: Node) -> bool:
         """Whether a node can be lowered: by a function, by what it is made of, or by somebody else."""
@@ -112,7 +134,7 @@ class Lowering:
                 if arg.constant is None:
                     return self.env[arg] if arg in self.env else _undefined(arg)
                 found = self.env[arg] = self.g.constant(arg.constant.detach(), name=arg.name, parameter=arg.name is not None)
-            return found
+            return found if self.g.apart is None else self.g.apart.seen(found, self.g.call)
         if isinstance(arg, list):
             return [self.resolve(a) for a in arg]
         if isinstance(arg, tuple):
@@ -133,6 +155,8 @@ class Lowering:
         """Lowers one node."""
         g = self.g
         g.scope, g.source = node.scope, node.source
+        if g.apart is not None:
+            self.enter_call(node.scope)
         args = {name: self.resolve(arg) for name, arg in node.args.items()}
         try:
             result = self.apply(node, args)

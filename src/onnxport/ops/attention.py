@@ -111,7 +111,7 @@ def _all_finite(x: Value, depth: int = _DEPTH) -> bool:
 
 def causal_mask(g: Builder, rows: Size, columns: Size, dtype: DataType) -> Value:
     """(rows, columns) of `dtype`: 0 where a column is not behind its row, else minus infinity. Made once for each pair of sizes."""
-    key = ("causal", rows, columns, dtype)
+    key = ("causal", rows, columns, dtype, g.call)
     found = g.block.known.get(key)
     if found is None:
         found = g.block.known[key] = (_causal_mask(g, rows, columns, dtype),)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
+from onnxport.target.emit import CALL
+
 
 def run(model: ir.Model) -> int:
     """Returns how many nodes went."""
@@ -38,6 +40,8 @@ def _flatten(graph: ir.Graph, node: ir.Node) -> int:
 
 def _merges(graph: ir.Graph, maker: ir.Node, node: ir.Node, axis: int | None) -> bool:
     if maker.op_type != "Concat" or maker.domain or maker.graph is not graph or maker.attributes.get_int("axis") != axis:
+        return False
+    if maker.meta.get(CALL) is not node.meta.get(CALL):
         return False
     output = maker.outputs[0]
     return len(output.uses()) == 1 and not output.is_graph_output()

@@ -12,6 +12,7 @@ import onnx_ir as ir
 import torch
 
 from onnxport.target.dtypes import to_torch
+from onnxport.target.emit import CALL
 from onnxport.target.value import Constant
 from onnxport.target.weights import Weight
 
@@ -33,6 +34,8 @@ def _fold(graph: ir.Graph, norm: ir.Node) -> bool:
     source = norm.inputs[0]
     conv = source.producer() if source is not None else None
     if conv is None or conv.domain or conv.op_type not in _CONVOLUTIONS or source is None:
+        return False
+    if conv.meta.get(CALL) is not norm.meta.get(CALL):
         return False
     if len(source.uses()) != 1 or source.is_graph_output() or len([o for o in norm.outputs if o.name]) > 1:
         return False

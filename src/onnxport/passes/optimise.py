@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from onnxport.options import Options, TrainingMode
-from onnxport.passes import flatten_concat, fold_batch_norm
+from onnxport.passes import flatten_concat, fold_batch_norm, functions
 
 
 def run(model: ir.Model, options: Options) -> None:
@@ -13,3 +13,5 @@ def run(model: ir.Model, options: Options) -> None:
     if options.constant_folding and options.training == TrainingMode.EVAL:
         fold_batch_norm.run(model)
     flatten_concat.run(model)
+    if options.functions:
+        functions.run(model, options.custom_opsets)

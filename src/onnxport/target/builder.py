@@ -15,7 +15,9 @@ import numpy as np
 import torch
 
 from onnxport import errors
+from onnxport.module_calls import ModuleCall
 from onnxport.target import contents, dims, folding, forms, kernels, shapes, simplify
+from onnxport.target.apart import Apart
 from onnxport.target.dims import Dim, Size
 from onnxport.target.dtypes import from_torch, to_torch
 from onnxport.target.value import Block, Constant, DataType, Node, Shape, Value
@@ -45,6 +47,8 @@ class Builder:
         self.notes: list[str] = []
         self._literals: dict[Any, Value] = {}
         self._fresh = 0
+        self.call: ModuleCall | None = None  # the one that nodes are made for
+        self.apart: Apart | None = None  # keeps calls apart, where any is to become a function
         self._homes: dict[int, Block] = {}  # inputs of subgraphs
         self._computing = False  # sizes are being computed: what is known of them must not stand in for the nodes
 
@@ -143,7 +147,7 @@ class Builder:
         held = self._scalar_read(value)
         if held is not None:
             return held
-        key = ("real", value.content, value.rank)
+        key = ("real", value.content, value.rank, self.call)
         found = self._find(key)
         if found is None:
             outer, self._computing = self._computing, True
@@ -192,13 +196,19 @@ class Builder:
         atom = size.symbol if isinstance(size, Dim) else None
         if atom is None or atom.text not in self.sources:
             return None
-        source, axis = self.sources[atom.text]
+        source, axis = self._source(atom.text)
         if axis is None or source.shape is None:
             return None
         end, at = position + 1, axis + 1
         while end < len(content) and at < len(source.shape) and isinstance(content[end], Dim) and content[end] == source.shape[at]:
             end, at = end + 1, at + 1
         return source, axis, end
+
+    def _source(self, symbol: str) -> tuple[Value, int | None]:
+        """Where a size is read: from a tensor that the present call is given, if there is one."""
+        if self.apart is None:
+            return self.sources[symbol]
+        return self.apart.sources.get((symbol, self.call), self.sources[symbol])
 
     def _dims_of(self, source: Value, start: int, end: int) -> Value:
         if self.opset >= 15:
@@ -211,7 +221,7 @@ class Builder:
         """A one-element vector with the value of `size`."""
         if isinstance(size, int):
             return self.const([size], INT64)
-        key = ("poly", size)
+        key = ("poly", size, self.call)
         found = self._find(key)
         if found is not None:
             return found[0]
@@ -255,7 +265,7 @@ class Builder:
             return self._remainder(left, right, positive=low >= 0)
         if atom.text not in self.sources:
             raise errors.ShapeError(f"the size {atom.text!r} has no tensor to read it from")
-        source, axis = self.sources[atom.text]
+        source, axis = self._source(atom.text)
         if axis is not None:
             return self._dims_of(source, axis, axis + 1)
         if source.dtype != INT64:
@@ -338,12 +348,12 @@ class Builder:
                 raise errors.UnsupportedError(f"ONNX {op_type} takes fixed numbers as {name}, and here they depend on a dynamic size: {list(attr)}")
         key = None
         if shared:
-            key = (op_type, tuple([None if v is None else v.key for v in real]), _frozen(attrs), outputs)
+            key = (op_type, tuple([None if v is None else v.key for v in real]), _frozen(attrs), outputs, self.call)
             found = self._find(key)
             if found is not None:
                 return found
         node = Node(op_type, domain, real, attrs)
-        node.scope, node.source = self.scope, self.source
+        node.scope, node.source, node.call = self.scope, self.source, self.call
         if not domain:
             written = forms.write(self, op_type, real, attrs, outputs)
             if not (written and isinstance(written[0], str)):  # other nodes compute it

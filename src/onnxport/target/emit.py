@@ -10,14 +10,16 @@ import onnx_ir as ir
 import torch
 
 from onnxport import errors
+from onnxport.module_calls import ModuleCall
 from onnxport.target.builder import Builder
-from onnxport.target.value import Block, DataType, Node, Value
+from onnxport.target.value import Block, DataType, Node, Value, Window, behind
 from onnxport.target.weights import Weight
 
 _LARGE = 1 << 16  # bytes from which it matters that a weight is stored once
 _FIRST_IR_WITHOUT_INPUTS = 4  # before this, each initializer must be a graph input too
 
 
+CALL = "call"  # under which a node keeps the module call that it belongs to
 Where = Callable[[Any, str], tuple[str, dict[str, str]]]
 
 
@@ -47,6 +49,7 @@ def emit(g: Builder, outputs: Sequence[Value], naming: Naming, *, ir_version: in
     for value, name in zip(results, naming.outputs, strict=True):
         emitter.name_output(value, name)
     nodes = emitter.nodes(g.root, needed)
+    emitter.name_tensors_of_calls()
     finals = [emitter.declared(emitter.value(v), v, name) for v, name in zip(results, naming.outputs, strict=True)]
     initializers = list(emitter.initializers.values())
     if emitter.literals_inline:
@@ -58,17 +61,17 @@ def emit(g: Builder, outputs: Sequence[Value], naming: Naming, *, ir_version: in
 def _needed(root: Block, outputs: Iterable[Value]) -> set[Node]:
     """The nodes that the outputs depend on, those inside subgraphs too."""
     needed: set[Node] = set()
-    stack = [v.node for v in outputs if v.node is not None]
+    stack = [behind(v).node for v in outputs]
     while stack:
         node = stack.pop()
-        if node in needed:
+        if node is None or node in needed:
             continue
         needed.add(node)
         read = node.written[1] if node.written else node.inputs
-        stack.extend([v.node for v in read if v is not None and v.node is not None])
+        stack.extend([behind(v).node for v in read if v is not None])
         for attr in node.attrs.values():
             if isinstance(attr, Block):
-                stack.extend([v.node for v in attr.outputs if v.node is not None])
+                stack.extend([behind(v).node for v in attr.outputs])
     return needed
 
 
@@ -118,6 +121,7 @@ class _Emitter:
         self.pending: list[ir.Node] = []
         self.depth = 0  # blocks around the nodes that are being made
         self.layouts: dict[int, tuple[Value, list[int]]] = {}
+        self.calls: set[ModuleCall] = set()
 
     # ---------------------------------------------------------------- names
 
@@ -164,7 +168,7 @@ class _Emitter:
         results: list[Value] = []
         seen: set[int] = set()
         for value in outputs:
-            real = self.g.real(value)
+            real = self.g.real(behind(value))
             if real.dtype is None and real.node is not None:
                 raise errors.UnsupportedError(
                     f"nothing tells the dtype of what {real.node.domain}::{real.node.op_type} gives, which is an output of the graph: use setType in "
@@ -192,6 +196,8 @@ class _Emitter:
     def value(self, value: Value) -> ir.Value:
         found = self.made.get(id(value))
         if found is None:
+            if isinstance(value, Window):
+                return self.value(value.origin)
             if value.const is None:
                 raise errors.ShapeError(f"{value} is read before it is made")
             found = self.made[id(value)] = self.constant(value)
@@ -242,7 +248,10 @@ class _Emitter:
             if node in needed:
                 made = self.node(node, needed)
                 if self.pending and not self.depth:  # other blocks may read it too
-                    result += self.pending
+                    if self.calls:  # of constants only: no call is interrupted
+                        result[:0] = self.pending
+                    else:
+                        result += self.pending
                     self.pending = []
                 result.append(made)
         return result
@@ -258,10 +267,22 @@ class _Emitter:
             if made is None:
                 made = self.made[id(value)] = self.fill(ir.Value(name=self.unique(f"{name}_output_{index}")), value)
             outputs.append(made)
-        if self.where is None:
-            return ir.Node(node.domain, op_type, given, attributes, outputs=outputs, name=name)
-        doc, metadata = self.where(node.source, node.scope)
-        return ir.Node(node.domain, op_type, given, attributes, outputs=outputs, name=name, doc_string=doc, metadata_props=metadata)
+        doc, metadata = self.where(node.source, node.scope) if self.where is not None else (None, None)
+        made_node = ir.Node(node.domain, op_type, given, attributes, outputs=outputs, name=name, doc_string=doc, metadata_props=metadata)
+        if node.call is not None:
+            made_node.meta[CALL] = node.call
+            self.calls.update(node.call.chain())
+        return made_node
+
+    def name_tensors_of_calls(self) -> None:
+        """Arguments and results of module calls by name; None for what is not in the file."""
+        for call in self.calls:
+            call.arguments = [(name, self.name_of(value)) for name, value in call.arguments]
+            call.results = [self.name_of(value) for value in call.results]
+
+    def name_of(self, value: Value | None) -> str | None:
+        found = None if value is None else self.made.get(id(value))
+        return None if found is None else found.name
 
     def attribute(self, name: str, value: Any, needed: set[Node]) -> ir.Attr:
         """A plain Python attribute as onnx_ir's."""

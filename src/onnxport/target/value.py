@@ -15,6 +15,8 @@ from onnxport.target.dims import Size
 if TYPE_CHECKING:
     import torch
 
+    from onnxport.module_calls import ModuleCall
+
 DataType = ir.DataType
 Shape = tuple[Size, ...]
 
@@ -83,18 +85,37 @@ class Value:
         return f"<{self.name or maker}: {self.dtype and self.dtype.name}[{shape}]>"
 
 
+class Window(Value):
+    """A value as another module call sees it: dtype and shape, but not what made it.
+
+    origin: the value itself.   call: the one that sees it.
+    """
+
+    __slots__ = ("call", "origin")
+
+    def __init__(self, origin: Value, call: ModuleCall | None):
+        super().__init__(origin.dtype, origin.shape)
+        self.origin, self.call, self.key = origin, call, origin.key
+
+
+def behind(value: Value) -> Value:
+    """The value itself."""
+    return value.origin if isinstance(value, Window) else value
+
+
 class Node:
     """One node in the newest ONNX form (`op_type`, `inputs`, `attrs`) and, in `written`, as the wanted opset spells it.
 
-    block: the graph or subgraph that it stands in.
+    block: the graph or subgraph that it stands in.   call: that of the module whose function it will be a node of.
     """
 
-    __slots__ = ("attrs", "block", "domain", "inputs", "op_type", "outputs", "scope", "source", "written")
+    __slots__ = ("attrs", "block", "call", "domain", "inputs", "op_type", "outputs", "scope", "source", "written")
 
     def __init__(self, op_type: str, domain: str, inputs: tuple[Value | None, ...], attrs: dict[str, Any]):
         self.op_type, self.domain, self.inputs, self.attrs = op_type, domain, inputs, attrs
         self.outputs: tuple[Value, ...] = ()
         self.block: Block | None = None
+        self.call: ModuleCall | None = None
         self.scope: str = ""
         self.source: str = ""
         self.written: tuple[str, tuple[Value | None, ...], dict[str, Any]] | None = None

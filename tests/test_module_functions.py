@@ -1,0 +1,333 @@
+"""Modules as functions of the file: each is run in ONNX Runtime as it is and inlined, on inputs other than the example."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.inliner
+import pytest
+import torch
+import torchvision
+from torch import nn
+
+import onnxport
+from onnxport import errors
+from tests.compat.running import ops, proto, run
+
+
+def leaves(result: Any) -> list[torch.Tensor]:
+    return [t for t in torch.utils._pytree.tree_leaves(result) if isinstance(t, torch.Tensor)]
+
+
+def check(model: nn.Module, args: tuple[torch.Tensor, ...], functions: Any, *others: tuple[torch.Tensor, ...], **options: Any) -> onnx.ModelProto:
+    """Exports, and compares with PyTorch: numbers, dtypes and shapes."""
+    made = proto(model.eval(), args, export_modules_as_functions=functions, **options)
+    onnx.checker.check_model(made, full_check=True)
+    assert not onnx.inliner.inline_local_functions(made).functions
+    for given in (args, *others):
+        wanted = leaves(model(*given))
+        for file in (made, onnx.inliner.inline_local_functions(made)):
+            for found, want in zip(run(file, *given), wanted, strict=True):
+                assert (found.shape, found.dtype) == (want.shape, want.detach().numpy().dtype)
+                np.testing.assert_allclose(found, want.detach().numpy(), rtol=1e-3, atol=1e-5)
+    return made
+
+
+def named(made: onnx.ModelProto, name: str) -> onnx.FunctionProto:
+    (found,) = [f for f in made.functions if f.name == name]
+    return found
+
+
+def values(node: onnx.NodeProto) -> dict[str, Any]:
+    return {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+
+
+class Step(nn.Module):
+    """Annotated variables of each kind; the last ones are none that an attribute could hold."""
+
+    times: int
+    rate: float
+    kinds: list[str]
+    flag: bool
+    sizes: tuple[int, ...]
+    weight: torch.Tensor
+    nothing: None
+
+    def __init__(self, times: int, eps: float):
+        super().__init__()
+        self.times, self.rate, self.kinds, self.flag, self.sizes, self.nothing = times, 0.5, ["a", "b"], True, (1, 2), None
+        self.linear, self.norm = nn.Linear(3, 3), nn.LayerNorm(3, eps)
+        self.weight = nn.Parameter(torch.rand(3))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.norm(self.linear(x)) * self.times + self.weight
+
+
+class Steps(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = Step(2, 1e-3), Step(3, 0.1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.second(self.first(self.first(x)))
+
+
+X = torch.rand(2, 3)
+
+
+@pytest.mark.parametrize("capture", ["trace", "export"])
+def test_equal_modules_share_a_function_and_what_differs_is_an_attribute(capture: str) -> None:
+    made = check(Steps(), (X,), {Step}, (torch.rand(5, 3),), input_names=["x"], dynamic_axes={"x": [0]}, capture=capture)
+    assert ops(made) == ["tests.test_module_functions::Step"] * 3
+    function = named(made, "Step")
+    assert function.domain == __name__
+    assert list(function.input) == ["x", "linear.weight", "linear.bias", "norm.weight", "norm.bias", "weight"]
+    annotated = ["times", "rate", "kinds", "flag", "sizes"]
+    assert sorted(function.attribute) == sorted([*annotated, "inferred::LayerNormalization_epsilon", "inferred::Constant_value"])
+    assert [n.op_type for n in function.node] == ["Constant", "Gemm", "LayerNormalization", "Mul", "Add"]
+    first, _, last = map(values, made.graph.node)
+    assert [first[name] for name in annotated] == [2, 0.5, [b"a", b"b"], 1, [1, 2]]
+    assert (last["times"], last["inferred::LayerNormalization_epsilon"]) == (3, pytest.approx(0.1))
+    assert onnx.numpy_helper.to_array(last["inferred::Constant_value"]) == 3
+    assert {o.domain: o.version for o in made.opset_import} == {"": 18, __name__: 1}
+
+
+def test_all_modules_nest() -> None:
+    made = check(Steps(), (X,), True, (torch.rand(5, 3),), input_names=["x"], dynamic_axes={"x": [0]})
+    assert [f.name for f in made.functions] == ["Linear", "LayerNorm", "Step", "Steps"]
+    assert ops(made) == [f"{__name__}::Steps"]
+    assert [n.op_type for n in named(made, "Step").node] == ["Constant", "Linear", "LayerNorm", "Mul", "Add"]
+    inner = named(made, "Step").node[2]
+    assert {a.name: a.ref_attr_name for a in inner.attribute if a.ref_attr_name} == {
+        "eps": "inferred::LayerNorm_eps", "inferred::LayerNormalization_epsilon": "inferred::LayerNorm_LayerNormalization_epsilon"}
+    assert list(named(made, "LayerNorm").input) == ["input", "weight", "bias"]
+
+
+def test_no_module_named_nothing_changes() -> None:
+    plain = proto(Steps().eval(), (X,))
+    assert ops(proto(Steps().eval(), (X,), export_modules_as_functions=set())) == ops(plain)
+    assert not proto(Steps().eval(), (X,), export_modules_as_functions={nn.Conv2d}).functions
+
+
+def test_versions_of_the_domains() -> None:
+    made = proto(Steps().eval(), (X,), export_modules_as_functions={Step}, custom_opsets={__name__: 4})
+    assert {o.domain: o.version for o in made.opset_import} == {"": 18, __name__: 4}
+
+
+class Mixed(nn.Module):
+    """Arguments by name, one that may be missing and one that is not used; several results, nested, one of them an argument."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor, unused: torch.Tensor, *, scale: torch.Tensor, skip: torch.Tensor | None = None) -> Any:
+        y = self.linear(x) * scale
+        return (y if skip is None else y + skip), {"sum": y.sum(-1), "same": x}
+
+
+class CallsMixed(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = Mixed(), Mixed()
+
+    def forward(self, x: torch.Tensor) -> Any:
+        y, found = self.a(x, x * 2, scale=x.mean())
+        z, more = self.b(y, x + 1, scale=found["sum"].sum(), skip=x)
+        return z, more["sum"], self.b(z, y, scale=more["sum"].mean(), skip=found["same"])
+
+
+@pytest.mark.parametrize("opset", [15, 18, 21, 24])
+def test_arguments_by_name_and_several_results(opset: int) -> None:
+    made = check(CallsMixed(), (torch.rand(3, 4),), {Mixed}, (torch.rand(5, 4),), input_names=["x"], dynamic_axes={"x": [0]}, opset_version=opset)
+    signatures = {f.name: (list(f.input), len(f.output)) for f in made.functions}
+    weights = ["linear.weight", "linear.bias"]
+    assert signatures == {"Mixed": (["x", "unused", "scale", *weights], 2), "Mixed.1": (["x", "unused", "scale", "skip", *weights], 2)}
+    assert made.graph.node[1].input[1] == ""  # nobody computes what is not used
+
+
+class Repeated(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(3, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for _ in range(int(x.shape[0])):
+            x = self.linear(x)
+        return x
+
+
+@torch.jit.script
+def chosen(x: torch.Tensor) -> torch.Tensor:
+    if x.sum() > 0:
+        y = x * 2
+    else:
+        y = x - 1
+    return y
+
+
+class HoldsScripts(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.scripted, self.linear = torch.jit.script(Repeated()), nn.Linear(3, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return chosen(self.scripted(self.linear(x)).relu() - 0.5)
+
+
+class HoldsHolders(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = HoldsScripts(), HoldsScripts()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.b(self.a(x) + 1)
+
+
+def test_scripts_and_control_flow_inside() -> None:
+    made = check(HoldsHolders(), (X,), {HoldsScripts, nn.Linear}, (torch.rand(4, 3),), (-torch.rand(3, 3),), input_names=["x"], dynamic_axes={"x": [0]})
+    assert ops(made) == [f"{__name__}::HoldsScripts", "Add", f"{__name__}::HoldsScripts"]
+    assert {"Loop", "If", "Linear"} <= {n.op_type for n in named(made, "HoldsScripts").node}
+    assert list(named(made, "HoldsScripts").input) == ["x", "linear.weight", "linear.bias", "scripted.linear.weight", "scripted.linear.bias"]
+
+
+class Tabled(nn.Module):
+    """A length that the data decides, which outsiders use; a table that is no weight; an LSTM."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = torch.randn(40, 40)
+        self.lstm = nn.LSTM(4, 4, batch_first=True)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return x[x[:, 0] > 0.3] * 2, self.lstm(x[None])[0][0] @ self.table[:4, :4]
+
+
+class CallsTabled(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = Tabled(), Tabled()
+
+    def forward(self, x: torch.Tensor) -> Any:
+        kept, y = self.a(x)
+        more, z = self.b(y + x)
+        return kept, more, z, torch.arange(kept.shape[0]) + 1
+
+
+@pytest.mark.parametrize("functions", [{Tabled}, True], ids=["one", "all"])
+def test_sizes_that_the_data_decides(functions: Any) -> None:
+    made = check(CallsTabled(), (torch.rand(6, 4),), functions, (torch.rand(9, 4),), input_names=["x"], dynamic_axes={"x": [0]})
+    assert [f.name for f in made.functions if f.name != "LSTM"][:1] == ["Tabled"]
+    assert named(made, "Tabled").input[0] == "x"
+
+
+def test_resnet_blocks_with_folded_norms() -> None:
+    model = torchvision.models.resnet18().eval()
+    axes = {"x": {0: "n", 2: "h", 3: "w"}}
+    made = check(model, (torch.rand(1, 3, 32, 32),), {torchvision.models.resnet.BasicBlock}, (torch.rand(2, 3, 32, 64),), input_names=["x"],
+                 dynamic_axes=axes)
+    assert [f.name for f in made.functions] == ["BasicBlock", "BasicBlock.1"]
+    assert "BatchNormalization" not in {n.op_type for f in made.functions for n in f.node}
+    assert [n.op_type for n in made.graph.node].count("BasicBlock") == 5
+    norms = proto(model, (torch.rand(1, 3, 32, 32),), export_modules_as_functions={nn.BatchNorm2d})
+    assert ops(norms).count("torch.nn.modules.batchnorm::BatchNorm2d") == 20  # not folded into what is outside
+
+
+def test_transformer_encoder() -> None:
+    model = nn.TransformerEncoder(nn.TransformerEncoderLayer(16, 2, 32, batch_first=True), 2)
+    made = check(model, (torch.rand(2, 5, 16),), True, (torch.rand(3, 7, 16),), input_names=["x"], dynamic_axes={"x": {0: "n", 1: "t"}})
+    assert [f.name for f in made.functions] == ["MultiheadAttention", "LayerNorm", "Linear", "TransformerEncoderLayer", "TransformerEncoder"]
+
+
+def test_language_models() -> None:
+    transformers = pytest.importorskip("transformers")
+    config = transformers.BertConfig(num_hidden_layers=2, num_attention_heads=2, hidden_size=16, intermediate_size=20, vocab_size=50,
+                                     max_position_embeddings=32)
+    bert = transformers.BertModel(config).eval()
+
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.bert = bert
+
+        def forward(self, ids: torch.Tensor, mask: torch.Tensor) -> Any:
+            return self.bert(input_ids=ids, attention_mask=mask)[:2]
+
+    given, other = [(torch.randint(0, 50, size), torch.ones(size, dtype=torch.long)) for size in ((2, 5), (3, 8))]
+    axes = {name: {0: "n", 1: "t"} for name in ("ids", "mask")}
+    made = check(Model(), given, {type(bert.encoder.layer[0])}, other, input_names=list(axes), dynamic_axes=axes)
+    assert ops(made)[-3:] != ops(made)[-4:-1] and [f.name for f in made.functions] == ["BertLayer"]
+    assert list(named(made, "BertLayer").input)[:2] == ["hidden_states", "attention_mask"]
+
+
+@pytest.mark.parametrize("options", [{"keep_initializers_as_inputs": True}, {"do_constant_folding": False}, {"opset_version": 22}])
+def test_other_options(options: dict[str, Any]) -> None:
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Sequential(nn.Conv2d(4, 4, 3, 2), nn.ReLU()), nn.Flatten(),
+                          nn.Linear(64, 3)).eval()
+    for functions in (True, {nn.Sequential, nn.ReLU}):
+        program = onnxport.export(model, (torch.rand(1, 3, 12, 12),), None, export_modules_as_functions=functions, **options)
+        assert program.verify().passed
+        assert [f.name for f in program.model_proto.functions][-2:] == ["Sequential", "Sequential.1"]
+
+
+def test_parameters_as_inputs_are_passed_on() -> None:
+    program = onnxport.export(Steps().eval(), (X,), None, export_modules_as_functions=True, export_params=False)
+    assert program.verify().passed
+    assert program.input_names[0] == "x" and len(program.model.graph.inputs) == 11
+
+
+def test_types_inside_functions() -> None:
+    made = check(Steps(), (X,), {Step}, opset_version=21, input_names=["x"], dynamic_axes={"x": [0]})
+    known = {v.name: [d.dim_param or d.dim_value for d in v.type.tensor_type.shape.dim] for v in named(made, "Step").value_info}
+    assert known["norm/LayerNormalization_output_0"] == ["x_dynamic_axes_1", 3]
+
+
+class Exp(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        return x.exp()
+
+    @staticmethod
+    def symbolic(g: Any, x: Any) -> Any:
+        return g.op("Exp", x)
+
+
+class Applies(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return Exp.apply(x)
+
+
+def test_an_autograd_function_stays_in_its_module() -> None:
+    """The last thing that a module does: the tracer numbers it after what stands inside of it."""
+    made = check(nn.Sequential(Applies(), nn.ReLU(), Applies()), (X,), {Applies})
+    assert ops(made) == [f"{__name__}::Applies", "Relu", f"{__name__}::Applies"]
+
+
+def test_verbose_prints_the_functions(capsys: pytest.CaptureFixture[str]) -> None:
+    proto(Steps().eval(), (X,), export_modules_as_functions=True, verbose=True)
+    text = capsys.readouterr().out
+    assert "function torch.nn.modules.linear::Linear[in_features, out_features](%input : Float(2, 3)" in text
+    assert "onnx::LayerNormalization[axis=-1, epsilon=@inferred::LayerNormalization_epsilon]" in text
+
+
+@pytest.mark.parametrize(("wanted", "message"), [
+    ("Linear", "export_modules_as_functions='Linear': it must be True, False or a set of module classes"),
+    (nn.Linear, "it must be True, False or a set of module classes"),
+    ({"Linear"}, "export_modules_as_functions holds 'Linear': only classes of torch.nn.Module"),
+    ({torch.Tensor}, "only classes of torch.nn.Module"),
+])
+def test_wrong_values_are_named(wanted: Any, message: str) -> None:
+    with pytest.raises(errors.ArgumentError, match=message):
+        proto(Steps(), (X,), export_modules_as_functions=wanted)
+
+
+def test_older_opsets_hold_no_functions() -> None:
+    with pytest.raises(errors.ArgumentError, match="export_modules_as_functions needs opset_version 15 or higher, not 14"):
+        proto(Steps(), (X,), opset_version=14, export_modules_as_functions=True)
+
+
+def test_scripted_programs_are_told() -> None:
+    with pytest.warns(UserWarning, match="the calls of a scripted program are not known; export the module itself"):
+        proto(torch.jit.script(Repeated()), (X,), export_modules_as_functions=True)
