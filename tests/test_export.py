@@ -393,8 +393,8 @@ def test_a_branch_on_a_dynamic_size_is_a_guard() -> None:
 
 
 @pytest.mark.parametrize("forward", [
-    lambda self, x: x * 2 ** int(x.shape[0]), lambda self, x: x * float(x.shape[0]),
-    lambda self, x: sum(x[i] for i in range(x.shape[0])), lambda self, x: x * len(x),
+    lambda self, x: x * 2 ** int(x.shape[0]), lambda self, x: x * float(x.shape[0]) ** 2,
+    lambda self, x: sum(x[i] for i in range(x.shape[0])), lambda self, x: x * len(x) ** 2,
     lambda self, x: x * [1, 2, 3, 4][x.shape[0]],
 ], ids=["int", "float", "range", "len", "list"])
 def test_a_number_taken_from_a_dynamic_size_is_an_error(forward: Any) -> None:

@@ -39,11 +39,26 @@ RIGHT: dict[str, Callable[[Tensor], Any]] = {
     "round": lambda x: x.new_zeros(round(x.shape[1])),
     "prod": lambda x: x.reshape(math.prod(x.shape)),
     "is_causal": lambda x: F.scaled_dot_product_attention(x[None], x[None], x[None], is_causal=x.shape[0] > 3),
+    "int": lambda x: x.reshape(int(x.shape[0]), int(x.size(1))),
+    "int-half": lambda x: x[: int(x.shape[0] / 2) + 1],
+    "int-fraction": lambda x: x.new_zeros(int(x.shape[0] * 0.7), int(x.shape[1] * 1.1)),
+    "float": lambda x: x / float(x.shape[0]),
+    "len": lambda x: x * len(x) + torch.arange(len(x))[:, None],
+    "sqrt": lambda x: x / math.sqrt(x.shape[1]),
+    "sqrt-plus": lambda x: (x + 2) / (math.sqrt(x.shape[1]) + 1),
+    "ceil": lambda x: torch.ones(math.ceil(x.shape[1] / 4), 3),
+    "floor": lambda x: torch.ones(math.floor(x.shape[1] * 1.1), 3),
+    "fraction-of-a-sum": lambda x: x.sum() * (x.shape[1] * 0.5),
+    "fraction-of-a-half": lambda x: x.half().sum() * (x.shape[1] / 2),
+    "fraction-of-an-int": lambda x: x.int().sum() * (x.shape[1] / 2),
+    "whole": lambda x: x.sum() * x.shape[1],
     "pad-nothing": lambda x: F.pad(x[None], (x.shape[1] // 2, 0), mode="circular"),
 }
 GUARDED: dict[str, tuple[Callable[[Tensor], Any], str]] = {
     "dict": (lambda x: x * {4: 2, 5: 3}.get(x.shape[0], 7), "== 4"),
     "set": (lambda x: x * (2 if x.shape[0] in {4, 5} else 3), "== 4"),
+    "text": (lambda x: x * {"4": 2, "5": 3}.get(f"{x.shape[0]}", 7), "== 4"),
+    "text-in": (lambda x: x * (2 if f"n{x.shape[0]}" in ("n4", "n5") else 3), "== 4"),
     "hash": (lambda x: x * hash(x.shape[0]), "== 4"),
     "_check": (checked, "> 1"),
 }
@@ -67,7 +82,7 @@ def same(session: onnxruntime.InferenceSession, function: Callable[..., Any], x:
     want = function(x)
     (got,) = session.run(None, {"x": x.numpy()})
     assert got.shape == tuple(want.shape)
-    np.testing.assert_allclose(got, want.numpy(), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(got, want.numpy(), rtol=1e-5 if want.dtype != torch.float16 else 2e-3, atol=1e-6)
     assert got.dtype == want.numpy().dtype
 
 

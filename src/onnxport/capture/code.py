@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import ast
-import builtins
 import functools
 import itertools
 import linecache
+import math
+import operator
 import types
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import torch
 
@@ -18,6 +19,8 @@ from onnxport.aten.source import LIBRARY
 
 # (first line, first column, last line, last column) of an expression, as the interpreter counts.
 Span = tuple[int, int, int, int]
+# Applied to a number or, traced, to a tensor of rank 0.
+Change = Callable[[Any], Any]
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
@@ -29,7 +32,7 @@ class Site:
 
     span: Span
     path: tuple[int | str, ...]
-    change: Callable[[Any], Any]
+    change: Change
     count: int | Literal["operand"] | None = None
 
 
@@ -143,6 +146,25 @@ def _catches(source: Source, node: ast.AST) -> bool:
     return False
 
 
+# ---------------------------------------------------------------------- texts
+
+
+def is_key(frame: types.FrameType) -> bool:
+    """Whether something is looked up by the text that a frame makes: `table[f"{n}"]`, `getattr(self, f"layer{n}")`."""
+    where, source = span(frame), source_of(frame)
+    if where is None or source is None:
+        return False
+    for node in source.by_span.get(where, ()):
+        for child, parent in source.above(node):
+            if isinstance(parent, ast.Call) and child is not parent.func and ast.unparse(parent.func) != "str":
+                return ast.unparse(parent.func).rpartition(".")[2] in ("get", "getattr", "__getitem__", "pop")
+            if isinstance(parent, ast.Compare) or (isinstance(parent, ast.Subscript) and child is parent.slice):
+                return True
+            if not isinstance(parent, (ast.JoinedStr, ast.FormattedValue, ast.BinOp, ast.Call)):
+                break
+    return False
+
+
 # ---------------------------------------------------------------------- numbers
 
 
@@ -153,15 +175,60 @@ def sites(frame: types.FrameType) -> list[Site] | None:
         return None
     for node in source.by_span.get(where, ()):
         if isinstance(node, ast.Call):
-            return _uses(source, node, frame, _same)
+            change = _taking(node, frame)
+            return None if change is None else _uses(source, node, frame, change)
     return None
+
+
+def _taking(call: ast.Call, frame: types.FrameType) -> Change | None:
+    """What a call that reads a number out of a tensor makes of it."""
+    if call.keywords:
+        return None
+    if isinstance(call.func, ast.Attribute) and not call.args:
+        return _same if call.func.attr == "item" else None
+    if len(call.args) != 1 or isinstance(call.args[0], ast.Starred):
+        return None
+    return _FUNCTIONS_OF_ONE.get(_function_name(call.func, frame))
+
+
+def _function_name(function: ast.expr, frame: types.FrameType) -> str:
+    """`int` or `math.sqrt`, where the name means what it says."""
+    if isinstance(function, ast.Name):
+        return "" if function.id in frame.f_locals or function.id in frame.f_globals else function.id
+    if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
+        return f"math.{function.attr}" if frame.f_globals.get(function.value.id) is math else ""
+    return ""
+
+
+def _of_both(number: Callable[[Any], Any], tensor: Callable[[torch.Tensor], torch.Tensor]) -> Change:
+    return lambda taken: tensor(taken) if isinstance(taken, torch.Tensor) else number(taken)
 
 
 def _same(number: Any) -> Any:
     return number
 
 
-def _uses(source: Source, node: ast.AST, frame: types.FrameType, change: Callable[[Any], Any]) -> list[Site] | None:
+def _double(taken: torch.Tensor) -> torch.Tensor:
+    """Python computes in double precision."""
+    return taken if taken.dtype.is_floating_point else taken.double()
+
+
+def _whole(taken: torch.Tensor) -> torch.Tensor:
+    return taken.to(torch.int64)
+
+
+# What Python computes of one number.
+_FUNCTIONS_OF_ONE: dict[str, Change] = {
+    "len": _same,
+    "int": _of_both(int, _whole),
+    "float": _of_both(float, _double),
+    "math.sqrt": _of_both(math.sqrt, lambda taken: torch.sqrt(_double(taken))),
+    "math.floor": _of_both(math.floor, lambda taken: _whole(torch.floor(taken))),
+    "math.ceil": _of_both(math.ceil, lambda taken: _whole(torch.ceil(taken))),
+}
+
+
+def _uses(source: Source, node: ast.AST, frame: types.FrameType, change: Change) -> list[Site] | None:
     path: tuple[int | str, ...] = ()
     for child, parent in source.above(node):
         computed = None if path else _computed(child, parent, frame)
@@ -196,7 +263,7 @@ def _argument(child: ast.AST, call: ast.Call) -> int | str | None:
     return next((keyword.arg for keyword in call.keywords if keyword is child), None)
 
 
-def _named(source: Source, assign: ast.Assign, frame: types.FrameType, change: Callable[[Any], Any]) -> list[Site] | None:
+def _named(source: Source, assign: ast.Assign, frame: types.FrameType, change: Change) -> list[Site] | None:
     """The places of a local name that is assigned once."""
     function, target = source.function(assign), assign.targets[0]
     if function is None or len(assign.targets) != 1 or not isinstance(target, ast.Name) or target.id in frame.f_code.co_cellvars:
@@ -216,38 +283,51 @@ def _named(source: Source, assign: ast.Assign, frame: types.FrameType, change: C
     return found
 
 
-def _then(first: Callable[[Any], Any], second: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _then(first: Change, second: Change) -> Change:
     return second if first is _same else lambda number: second(first(number))
 
 
-def _computed(child: ast.AST, parent: ast.AST, frame: types.FrameType) -> Callable[[Any], Any] | None:
+# What Python computes of a number and a constant, the constant on the right and on the left.
+_RIGHT: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod}
+_LEFT: dict[type[ast.operator], Callable[[Any, Any], Any]] = {kind: _RIGHT[kind] for kind in (ast.Add, ast.Sub, ast.Mult)}
+
+
+def _computed(child: ast.AST, parent: ast.AST, frame: types.FrameType) -> Change | None:
     """What an expression computes of its one part that is not a constant; None for expressions that are not followed."""
-    if isinstance(parent, ast.BinOp) and isinstance(parent.op, (ast.Add, ast.Sub, ast.Mult)):
-        other = parent.right if child is parent.left else parent.left
-        if not isinstance(other, ast.Constant) or type(other.value) not in (int, float):
+    if isinstance(parent, ast.BinOp):
+        left = child is parent.left
+        function = (_RIGHT if left else _LEFT).get(type(parent.op))
+        constant = _number(parent.right if left else parent.left)
+        if function is None or constant is None:
             return None
-        number, sign = cast(float, other.value), 1 if child is parent.left or not isinstance(parent.op, ast.Sub) else -1
-        if isinstance(parent.op, ast.Mult):
-            return lambda taken: taken * number
-        shift = -number if isinstance(parent.op, ast.Sub) and child is parent.left else number
-        return lambda taken: taken * sign + shift if sign < 0 else taken + shift
+        return lambda taken: function(_exact(taken, constant, parent.op), constant) if left else function(constant, _exact(taken, constant))
     if isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.USub):
-        return lambda taken: -taken
-    if isinstance(parent, ast.Call) and isinstance(parent.func, ast.Name) and child in parent.args and not parent.keywords:
-        return _called(child, parent, frame)
-    return None
+        return operator.neg
+    if not isinstance(parent, ast.Call) or child not in parent.args or parent.keywords:
+        return None
+    name = _function_name(parent.func, frame)
+    if len(parent.args) == 1:
+        return _FUNCTIONS_OF_ONE.get(name) if name != "len" else None
+    return _bounded(name, [_number(argument) for argument in parent.args if argument is not child])
 
 
-def _called(child: ast.AST, call: ast.Call, frame: types.FrameType) -> Callable[[Any], Any] | None:
-    name = call.func.id if isinstance(call.func, ast.Name) else ""
-    if name in frame.f_locals or name in frame.f_globals or name not in ("int", "max", "min") or not hasattr(builtins, name):
+def _exact(taken: Any, constant: float, kind: ast.operator | None = None) -> Any:
+    """A tensor of whole numbers in double precision, where Python's arithmetic leaves the whole numbers."""
+    leaves = isinstance(constant, float) or isinstance(kind, ast.Div)
+    return _double(taken) if leaves and isinstance(taken, torch.Tensor) else taken
+
+
+def _number(node: ast.expr) -> int | float | None:
+    return node.value if isinstance(node, ast.Constant) and type(node.value) in (int, float) else None  # type: ignore[return-value]
+
+
+def _bounded(name: str, others: list[int | float | None]) -> Change | None:
+    """`max(k, 1)` and `min(k, 5)`."""
+    if name not in ("max", "min") or len(others) != 1 or type(others[0]) is not int:
         return None
-    if name == "int":
-        return _same if len(call.args) == 1 else None
-    others = [argument for argument in call.args if argument is not child]
-    if len(others) != 1 or not isinstance(others[0], ast.Constant) or type(others[0].value) is not int:
-        return None
-    bound = others[0].value
+    bound = others[0]
     if name == "max":
-        return lambda taken: torch.clamp(taken, min=bound) if isinstance(taken, torch.Tensor) else max(taken, bound)
-    return lambda taken: torch.clamp(taken, max=bound) if isinstance(taken, torch.Tensor) else min(taken, bound)
+        return _of_both(lambda taken: max(taken, bound), lambda taken: torch.clamp(taken, min=bound))
+    return _of_both(lambda taken: min(taken, bound), lambda taken: torch.clamp(taken, max=bound))

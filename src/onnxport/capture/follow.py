@@ -29,7 +29,7 @@ class Taken:
     def whole(self) -> torch.Tensor:
         """The tensor, of rank 0."""
         scalar = self.tensor.reshape(())
-        return scalar.to(torch.int64) if type(self.seen) is int else scalar
+        return scalar if scalar.dtype.is_floating_point else scalar.to(torch.int64)
 
 
 class Followed:
@@ -42,7 +42,7 @@ class Followed:
 
     def take(self, tensor: torch.Tensor, seen: Any, frame: types.FrameType, index: int) -> None:
         """Follows what the frame takes, if that is possible. index: of the read."""
-        if not ((type(seen) is int and tensor.dtype in (torch.int64, torch.int32)) or (type(seen) is float and tensor.dtype.is_floating_point)):
+        if type(seen) not in (int, float) or tensor.dtype == torch.bool or tensor.dtype.is_complex:
             return
         sites = code.sites(frame)
         if not sites:
@@ -84,8 +84,8 @@ def _path(site: code.Site, taken: Taken, func: Any, args: tuple[Any, ...], kwarg
     if site.count is None:
         return (0, 1, *site.path) if indexing else None
     if site.count == "operand":
-        return _operand(args, taken)
-    if indexing or type(taken.seen) is float:
+        return _operand(args, site.change(taken.seen))
+    if indexing or type(site.change(taken.seen)) is float:
         return None
     first, *rest = site.path
     if isinstance(func, types.FunctionType) and _times(site.change(taken.seen), (args, kwargs)) > 1:
@@ -96,13 +96,13 @@ def _path(site: code.Site, taken: Taken, func: Any, args: tuple[Any, ...], kwarg
     return (0, first + shift, *rest) if shift in (0, 1) else None
 
 
-def _operand(args: tuple[Any, ...], taken: Taken) -> tuple[int, int] | None:
+def _operand(args: tuple[Any, ...], number: int | float) -> tuple[int, int] | None:
     """Of arithmetic between a tensor and the number, where a tensor of rank 0 gives the dtype that a number does."""
     others = [index for index, arg in enumerate(args) if isinstance(arg, torch.Tensor)]
     if len(args) != 2 or len(others) != 1:
         return None
     other = args[others[0]]
-    alike = other.dtype.is_floating_point or (type(taken.seen) is int and other.dtype in (torch.int64, torch.int32))
+    alike = other.dtype.is_floating_point or (type(number) is int and other.dtype in (torch.int64, torch.int32))
     return (0, 1 - others[0]) if alike and other.dim() > 0 else None
 
 

@@ -29,7 +29,10 @@ def is_size(tensor: torch.Tensor) -> bool:
     """Whether a tensor of rank 0 is, in this thread's trace, a size or arithmetic on sizes."""
     if tensor.dim() != 0 or tensor.requires_grad or not torch_private.is_tracing():
         return False
-    raw = torch_private.get_value_trace(tensor)
+    try:
+        raw = torch_private.get_value_trace(tensor)
+    except RuntimeError:  # inside of torch.vmap
+        return False
     for _ in range(20):
         node = raw.node()
         if node.kind() == "prim::NumToTensor":
@@ -38,6 +41,33 @@ def is_size(tensor: torch.Tensor) -> bool:
             return False
         raw = node.inputsAt(0)
     return False
+
+
+_OPERATORS = "add radd sub rsub mul rmul truediv rtruediv pow rpow floordiv rfloordiv mod rmod div"
+# Python's arithmetic on sizes, as a mode sees it.
+ARITHMETIC = {getattr(torch.Tensor, form) for name in _OPERATORS.split() for form in (name, f"__{name}__") if hasattr(torch.Tensor, form)}
+_DIVISIONS = {torch.Tensor.div, torch.Tensor.__truediv__, torch.Tensor.__rtruediv__}
+
+
+def exact(func: Any, args: tuple[Any, Any]) -> tuple[Any, Any]:
+    """The operands of arithmetic on sizes, so that fractions are computed in double precision, as Python does; and where a tensor of
+    rank 0 is computed with such a fraction, the dtype is the one that the tensor gives."""
+    sizes = [isinstance(arg, torch.Tensor) and arg.dim() == 0 and is_size(arg) for arg in args]
+    if not any(sizes):
+        return args
+    others = [arg for arg, size in zip(args, sizes) if not size]
+    if not others or not isinstance(others[0], torch.Tensor):
+        leaves = func in _DIVISIONS or (others and isinstance(others[0], float))
+        return _each(args, sizes, torch.float64) if leaves else args
+    dtype = others[0].dtype
+    if others[0].dim() or not any(arg.dtype == torch.float64 for arg, size in zip(args, sizes) if size):
+        return args
+    return _each(args, sizes, dtype if dtype.is_floating_point else torch.get_default_dtype())
+
+
+def _each(args: tuple[Any, Any], sizes: list[bool], dtype: torch.dtype) -> tuple[Any, Any]:
+    left, right = [arg.to(dtype) if size and arg.dtype != dtype else arg for arg, size in zip(args, sizes)]
+    return left, right
 
 
 def patches(active: Callable[[], bool], note: Note) -> list[Patch]:

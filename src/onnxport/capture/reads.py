@@ -67,11 +67,18 @@ def _note(kind: str, tensor: torch.Tensor, seen: Any, itself: bool = False) -> N
         if kind == "text":
             return
     reader = sys._getframe(2)
-    if kind in ("bool", "number") and not protocols.is_size(tensor) and code.is_check(reader):
+    if (kind in ("number", "length") or (kind == "bool" and not protocols.is_size(tensor))) and code.is_check(reader):
         return
-    if kind == "number" and itself:
-        _recorder.followed.take(tensor, seen, reader, len(reads))
+    if kind in ("number", "length") and itself:
+        _recorder.followed.take(tensor if kind == "number" else torch.as_tensor(tensor.shape[0]), seen, reader, len(reads))
     reads.append((kind, torch_private.get_value_trace(tensor), seen, source))
+
+
+def _note_text(tensor: torch.Tensor, seen: Any) -> None:
+    """A number that is printed is none of ours; something that is looked up by its text holds for this number only."""
+    source, frame = user_line(3)
+    if _recorder.reads is not None and code.is_key(frame):
+        _recorder.reads.append(("bool", torch_private.get_value_trace(torch.eq(tensor, seen)), True, source))
 
 
 def _only_checked() -> bool:
@@ -115,6 +122,8 @@ def _reading(name: str, kind: str) -> Callable[..., Any]:
             seen = original(self, *args, **kwargs)
         if not _formatting():
             _note(kind, self, seen, itself=True)
+        elif kind == "number":
+            _note_text(self, seen)
         return seen
 
     return read
@@ -224,6 +233,8 @@ class _Indexing(TorchFunctionMode):
             return _index(*args)
         if func is _assign and torch_private.is_tracing():
             return _put(*args)
+        if func in protocols.ARITHMETIC and len(args) == 2:
+            args = protocols.exact(func, args)
         if func in bools.FUNCTIONS:
             return bools.call(func, args, kwargs or {})
         return func(*args, **kwargs) if kwargs else func(*args)
