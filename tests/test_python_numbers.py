@@ -52,6 +52,17 @@ RIGHT: dict[str, Callable[[Tensor], Any]] = {
     "fraction-of-a-half": lambda x: x.half().sum() * (x.shape[1] / 2),
     "fraction-of-an-int": lambda x: x.int().sum() * (x.shape[1] / 2),
     "whole": lambda x: x.sum() * x.shape[1],
+    "Tensor": lambda x: torch.Tensor(x.shape[0], 2).fill_(1.0) + x[:, :1],
+    "Tensor-size": lambda x: torch.Tensor(x.shape).zero_() + x,
+    "Tensor-list": lambda x: torch.Tensor([x.shape[0], 2.5]),
+    "Tensor-literal": lambda x: torch.Tensor([1.5, 2.5])[:1] + x,
+    "LongTensor": lambda x: torch.LongTensor(x.shape[0], 1).zero_() + x.long(),
+    "LongTensor-one": lambda x: torch.LongTensor(x.shape[1]).fill_(3),
+    "LongTensor-list": lambda x: torch.LongTensor([x.shape[0], 2]) * 2,
+    "FloatTensor": lambda x: torch.FloatTensor(2, x.shape[0]).fill_(0.5).type(torch.DoubleTensor),
+    "new": lambda x: x.new(x.shape[0], 3).fill_(2),
+    "new-list": lambda x: x.new([x.shape[0], 1]) + x.new([1.0, 2.0]),
+    "isinstance": lambda x: x * 2 if isinstance(x, torch.FloatTensor) and not isinstance(x, torch.LongTensor) else x,
     "pad-nothing": lambda x: F.pad(x[None], (x.shape[1] // 2, 0), mode="circular"),
 }
 GUARDED: dict[str, tuple[Callable[[Tensor], Any], str]] = {

@@ -23,7 +23,7 @@ from torch.overrides import TorchFunctionMode
 
 from onnxport import errors
 from onnxport.aten.source import LIBRARY
-from onnxport.capture import bools, code, follow, protocols, torch_private
+from onnxport.capture import bools, code, constructors, follow, protocols, torch_private
 
 
 class Recorder(threading.local):
@@ -192,7 +192,7 @@ def _makers() -> list[tuple[Any, str, Callable[..., Any]]]:
             (torch.nn.functional, "scaled_dot_product_attention", protocols.attention(_capturing))]
     for _, name, function in made:
         torch_private.known_to_scripts(function, f"aten::{name}")
-    return [*made, (torch.Tensor, "new_tensor", _new_tensor())]
+    return [*made, (torch.Tensor, "new_tensor", _new_tensor()), *constructors.patches(_capturing, _stacked)]
 
 
 def _literal(original: Callable[..., Any], data: Any, args: Any, kwargs: Any) -> Any:
@@ -233,6 +233,9 @@ class _Indexing(TorchFunctionMode):
             return _index(*args)
         if func is _assign and torch_private.is_tracing():
             return _put(*args)
+        if func in constructors.CALLS:
+            made = constructors.call(func, args, _stacked)
+            return made if isinstance(made, torch.Tensor) else func(*made, **(kwargs or {}))
         if func in protocols.ARITHMETIC and len(args) == 2:
             args = protocols.exact(func, args)
         if func in bools.FUNCTIONS:
