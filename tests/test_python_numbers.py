@@ -49,7 +49,7 @@ RIGHT: dict[str, Callable[[Tensor], Any]] = {
     "ceil": lambda x: torch.ones(math.ceil(x.shape[1] / 4), 3),
     "floor": lambda x: torch.ones(math.floor(x.shape[1] * 1.1), 3),
     "fraction-of-a-sum": lambda x: x.sum() * (x.shape[1] * 0.5),
-    "fraction-of-a-half": lambda x: x.half().sum() * (x.shape[1] / 2),
+    "fraction-of-a-half": lambda x: x.abs().half().sum() * (x.shape[1] / 2),
     "fraction-of-an-int": lambda x: x.int().sum() * (x.shape[1] / 2),
     "whole": lambda x: x.sum() * x.shape[1],
     "Tensor": lambda x: torch.Tensor(x.shape[0], 2).fill_(1.0) + x[:, :1],

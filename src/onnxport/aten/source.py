@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from typing import Any
 
 import torch
@@ -23,3 +24,15 @@ def where(stack: Any) -> str:
     if frames:
         return f"{frames[0][0]}:{frames[0][1]}"
     return text.strip().split("\n")[0]
+
+
+def user_line(depth: int = 1) -> tuple[str, Any]:
+    """(`file:line`, frame) of the nearest caller outside torch and onnxport."""
+    frame = sys._getframe(depth)
+    first = frame
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if not name.startswith(LIBRARY):
+            return f"{name}:{frame.f_lineno}", frame
+        frame = frame.f_back  # type: ignore[assignment]
+    return f"{first.f_code.co_filename}:{first.f_lineno}", first

@@ -85,6 +85,7 @@ def patches(active: Callable[[], bool], note: Note) -> list[Patch]:
         (torch, _CHECK, _check_with(sized)),
         (torch_private.vmap_module(), _BATCH, _batch_size(active, note)),
         (torch.autograd, _BACKWARD, _backward(active, note)),
+        (torch.nn.utils.stateless, "_functional_call", _functional_call(active)),
     ]
 
 
@@ -160,6 +161,16 @@ def _check_with(sized: Callable[[torch.Tensor], bool]) -> Callable[..., None]:
         original(error_type, bool(cond) if isinstance(cond, torch.Tensor) and sized(cond) else cond, message)
 
     return check
+
+
+def _functional_call(active: Callable[[], bool]) -> Callable[..., Any]:
+    original: Callable[..., Any] = vars(torch.nn.utils.stateless)["_functional_call"]
+
+    def call(module: Any, *args: Any, **kwargs: Any) -> Any:
+        plain = active() and not isinstance(module, (torch.jit.ScriptModule, torch.nn.DataParallel))
+        return torch_private.stateless_call(module, *args, **kwargs) if plain else original(module, *args, **kwargs)
+
+    return call
 
 
 def _batch_size(active: Callable[[], bool], note: Note) -> Callable[..., Any]:

@@ -22,7 +22,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from onnxport import errors
-from onnxport.aten.source import LIBRARY
+from onnxport.aten.source import user_line
 from onnxport.capture import bools, code, constructors, follow, protocols, torch_private
 
 
@@ -42,18 +42,6 @@ class Recorder(threading.local):
 
 
 _recorder = Recorder()
-
-
-def user_line(depth: int = 1) -> tuple[str, Any]:
-    """(`file:line`, frame) of the nearest caller outside torch and onnxport."""
-    frame = sys._getframe(depth)
-    first = frame
-    while frame is not None:
-        name = frame.f_code.co_filename
-        if not name.startswith(LIBRARY):
-            return f"{name}:{frame.f_lineno}", frame
-        frame = frame.f_back  # type: ignore[assignment]
-    return f"{first.f_code.co_filename}:{first.f_lineno}", first
 
 
 def _note(kind: str, tensor: torch.Tensor, seen: Any, itself: bool = False) -> None:

@@ -38,6 +38,7 @@ __all__ = [
     "create_function_from_graph",
     "create_graph_by_tracing",
     "decomposition",
+    "eager_functions",
     "exporting",
     "get_tracing_state",
     "get_value_trace",
@@ -56,6 +57,7 @@ __all__ = [
     "set_tracing_state",
     "set_value_trace",
     "slow_attention",
+    "stateless_call",
     "symbolic_mode",
     "symbolic_size",
     "traced",
@@ -70,6 +72,23 @@ __all__ = [
 def is_tracing() -> bool:
     """Whether this thread is inside a trace."""
     return get_tracing_state() is not None
+
+
+def eager_functions() -> contextlib.AbstractContextManager[Any]:
+    """Functions that torch.compile made, called by a model, run as they were written. (The tracer refuses what it compiles.)"""
+    # Who has never compiled anything has no compiler to hold back, and is spared its import.
+    frames = sys.modules.get("torch._dynamo.eval_frame")
+    eager = getattr(frames, "_use_eager_on_nested_compile", contextlib.nullcontext)
+    return eager()
+
+
+def stateless_call(module: Any, weights: Any, args: Any = None, kwargs: Any = None, *, tie_weights: bool = True, strict: bool = False) -> Any:
+    """`torch.func.functional_call`, which PyTorch refuses in a trace."""
+    from torch.nn.utils import stateless
+
+    given = () if args is None else args if isinstance(args, tuple) else (args,)
+    with stateless._reparametrize_module(module, weights, tie_weights=tie_weights, strict=strict):
+        return module(*given, **(kwargs or {}))
 
 
 def vmap_module() -> Any:

@@ -66,9 +66,12 @@ def scope_names(model: Any) -> dict[Any, str]:
 
 # What the tracer's failures look like, where they come from, and what else there is.
 _FAILURES = {
+    "Unsupported value kind: Tensor": "it calls torch.vmap inside of torch.vmap; write one of them out",
     "alias_analysis.cpp": "a number has a type that it does not expect in this operator (capture='export' takes another way)",
     "unordered_map::at": "an autograd.Function (torch.utils.checkpoint with use_reentrant=True is one) uses a tensor that is not among its "
                          "arguments (capture='export' takes another way)",
+    "requires grad as a constant": "it computes a gradient (torch.autograd.grad) through an operator whose formula needs its result, as that "
+                                   "of tanh does; write this derivative out",
     "doesn't have storage": "it cannot look into a transform of torch.func (grad, jacrev, hessian, ...); torch.autograd.grad under "
                             "torch.enable_grad() is traced",
 }
@@ -110,6 +113,7 @@ def _trace(model: Any, tensors: list[torch.Tensor], input_names: list[str], call
     with contextlib.ExitStack() as stack:
         stack.enter_context(torch_private.untraced())  # an export inside of an export
         stack.enter_context(uncompiled(model))
+        stack.enter_context(torch_private.eager_functions())
         stack.enter_context(torch_private.slow_attention())
         stack.enter_context(torch_private.exporting())
         stack.enter_context(torch_private.lengths_as_sizes())
