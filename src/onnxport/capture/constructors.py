@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from onnxport.capture import torch_private
 from onnxport.capture.protocols import Patch, is_size
 
 _TYPED = ("FloatTensor", "DoubleTensor", "HalfTensor", "BFloat16Tensor", "LongTensor", "IntTensor", "ShortTensor", "CharTensor", "ByteTensor",
@@ -42,7 +43,7 @@ def patches(active: Callable[[], bool], stacked: Callable[[Any], torch.Tensor]) 
 
     def new(cls: Any, *args: Any, **kwargs: Any) -> Any:
         made = make(args, torch.get_default_dtype()) if cls is torch.Tensor and not kwargs else None
-        return torch._C.TensorBase.__new__(cls, *args, **kwargs) if made is None else made
+        return torch_private.new_tensor(cls, *args, **kwargs) if made is None else made
 
     typed = [(torch, name, _Typed(name, (), {"original": getattr(torch, name), "make": staticmethod(make)})) for name in _TYPED]
     return [(torch.Tensor, "__new__", staticmethod(new)), *typed]
