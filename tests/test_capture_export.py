@@ -240,12 +240,6 @@ def test_modes_inside_are_inlined() -> None:
     agree(export(program), Function(forward), torch.rand(3))
 
 
-def test_control_flow_is_refused_clearly() -> None:
-    model = Function(lambda x: torch.cond(x.sum() > 0, lambda y: y + 1, lambda y: y - 1, (x,)))
-    with pytest.raises(errors.UnsupportedOperatorError, match="cond"):
-        export(model, (torch.rand(3),), capture="export")
-
-
 @pytest.mark.parametrize(("shapes_", "match"), [
     ({"z": {0: "n"}}, "'z'"), (({0: "n", 5: "m"}, None), "axis 5"), (({0: 1.5}, None), "1.5"), (3, "dict by argument name"),
     ((("n",), None), "1 entries"),

@@ -43,7 +43,8 @@ def export(model: Any, args: Any = (), f: Any = None, export_params: bool = True
     kwargs: more named arguments.
     external_data: True keeps the weights in a file beside; None decides by size (2 GiB).
     mutations: what becomes of updates of inputs and buffers that the model does not return: "warn", "outputs", "error", "ignore".
-    capture: "trace" (one run under PyTorch's tracer), "export" (torch.export), or "auto": a trace, but for what is an exported program.
+    capture: "trace" (one run under PyTorch's tracer), "export" (torch.export), or "auto": a trace, and torch.export for what is an exported
+        program already or what the tracer cannot follow (`torch.cond`, `scan`, ...); `ONNXProgram.capture` and `notes` say which and why.
     dynamic_shapes: the same as `dynamic_axes` in the forms of torch.export: by argument name or position, nested as the
         arguments are, an axis -> `Dim`, derived `Dim` (2*n + 1), `Dim.AUTO`, `Dim.DYNAMIC`, `Dim.STATIC`, or a name.
     verify: runs the file in ONNX Runtime against the model; where they disagree, it is an `errors.VerificationError`.

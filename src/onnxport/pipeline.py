@@ -66,6 +66,7 @@ def export(model: Any, args: Any, f: Any = None, *, kwargs: dict[str, Any] | Non
 class Built:
     """A captured program in the builder, and the guards under which it holds."""
 
+    traced: Traced
     face: Interface
     lowering: Lowering
     lowered: Lowered
@@ -111,7 +112,7 @@ def build(call: Call, traced: Traced, options: Options, foreign: Any = None) -> 
     lowering = Lowering(graph, builder, face.input_shapes, weights_as_inputs=not options.export_params, decompositions=decompositions,
                         foreign=foreign)
     lowered = lowering.run()
-    return Built(face, lowering, lowered, guards.judge(graph, lowered.env, lowering.held))
+    return Built(traced, face, lowering, lowered, guards.judge(graph, lowered.env, lowering.held))
 
 
 def convert(model: Any, call: Call, made: Built, options: Options) -> tuple[ONNXProgram, Nodes]:
@@ -129,7 +130,8 @@ def convert(model: Any, call: Call, made: Built, options: Options) -> tuple[ONNX
         print(pretty.text(built))
     report(found)
     program = ONNXProgram(built, input_names=face.input_names, output_names=face.output_names, guards=found, source=model,
-                       args=call.args, kwargs=call.kwargs, dynamic_axes=face.axes, training=options.training)
+                       args=call.args, kwargs=call.kwargs, dynamic_axes=face.axes, training=options.training, capture=made.traced.way,
+                       notes=[*([made.traced.why] if made.traced.why else ()), *made.lowered.builder.notes])
     return program, nodes
 
 

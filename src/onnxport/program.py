@@ -24,17 +24,18 @@ class ONNXProgram:
     input_names, output_names: of the graph, in order.   guards: the conditions under which the file holds.
     dynamic_axes: input name -> {axis: label}.            args, kwargs: the example that it was exported with.
     training: the mode that it was exported in (a `TrainingMode`).
-    source: the PyTorch model.
+    source: the PyTorch model.                             capture: how it was captured: "trace", "script" or "export".
+    notes: what there is to say besides, as why a model was captured by torch.export though nobody asked for that.
     """
 
     def __init__(self, model: ir.Model, *, input_names: Sequence[str] = (), output_names: Sequence[str] = (), guards: Sequence[Any] = (),
                  source: Any = None, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None,
-                 dynamic_axes: Mapping[str, Mapping[int, str]] | None = None, training: int = 0):
+                 dynamic_axes: Mapping[str, Mapping[int, str]] | None = None, training: int = 0, capture: str = "trace", notes: Sequence[str] = ()):
         self.model = model
         self.input_names, self.output_names, self.guards = list(input_names), list(output_names), list(guards)
         self.args, self.kwargs = tuple(args), dict(kwargs or {})
         self.dynamic_axes = {name: dict(axes) for name, axes in (dynamic_axes or {}).items()}
-        self.training = training
+        self.training, self.capture, self.notes = training, capture, list(notes)
         self.source = source  # costs no memory: the graph refers to its weights anyway
         self._session: runtime.Session | None = None
 

@@ -14,7 +14,7 @@ from onnxport import errors
 from onnxport.calls import Call, bind
 from onnxport.capture import compiled, dynamic, script, wider
 from onnxport.capture.scopes import Noted
-from onnxport.capture.trace import Traced, trace
+from onnxport.capture.trace import Traced, UntraceableError, trace
 
 WAYS = ("auto", "trace", "export")
 
@@ -80,7 +80,12 @@ def capture(model: Any, call: Call, names: Sequence[str], way: str, axes: Mappin
                 warnings.warn("export_modules_as_functions changes nothing: the calls of a scripted program are not known; export the module itself",
                               UserWarning, stacklevel=5)
             return _marked(script.capture(call.model, call, list(call.names)), names, wanted, shapes is not None)
-        return _traced(model, call, names, wanted, shapes is not None, functions, _noted(modules))
+        try:
+            return _traced(model, call, names, wanted, shapes is not None, functions, _noted(modules))
+        except UntraceableError as refusal:
+            if way == "trace":
+                raise
+            return _compiled(call, names, wanted, modules, refusal)
     from onnxport.capture import exported
 
     if is_program(model):
@@ -114,3 +119,17 @@ def _noted(modules: bool | frozenset[type]) -> Noted | None:
     if not modules:
         return None
     return lambda module: modules is True or type(module) in modules
+
+
+def _compiled(call: Call, names: Sequence[str], wanted: Sequence[dynamic.Wanted],
+              modules: bool | frozenset[type], refusal: UntraceableError) -> Traced:
+    """Through torch.export, because the tracer refuses the model."""
+    from onnxport.capture import exported
+
+    try:
+        traced = exported.compile_call(call, names, wanted, modules)
+    except errors.CaptureError as error:
+        error.args = (f"{error}\n(torch.export was tried because of {refusal.reason})",)
+        raise
+    traced.why = f"PyTorch's tracer cannot capture the model ({refusal.reason})"
+    return traced

@@ -16,6 +16,7 @@ from onnxport import errors
 from onnxport.aten.graph import Block, Graph, Value
 from onnxport.aten.passes.functionalise import functionalise
 from onnxport.capture import fx, torch_private
+from onnxport.capture.fx_values import typed
 
 _NEUTRAL = frozenset({"layout", "device", "pin_memory", "memory_format"})  # where and how PyTorch computes, not what
 
@@ -126,7 +127,7 @@ class _Run:
         placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
         tensors, sizes = [], []
         for node, kind in zip(placeholders, self.kinds, strict=True):
-            value = fx.typed(node.meta["val"])
+            value = typed(node.meta["val"])
             reader.env[node] = value
             if isinstance(kind, Size):
                 sizes.append((kind.number, value))

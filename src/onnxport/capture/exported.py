@@ -13,8 +13,9 @@ import torch
 from onnxport import errors
 from onnxport.aten.graph import Axis, Block, Graph, Mutation, Node, Read, Value
 from onnxport.calls import Call
-from onnxport.capture import dynamic, fx, torch_private, wider
+from onnxport.capture import dynamic, fx, higher, torch_private, wider
 from onnxport.capture.dynamic import Wanted
+from onnxport.capture.fx_values import constant, typed
 from onnxport.capture.state import State, state_of
 from onnxport.capture.trace import Traced
 
@@ -161,6 +162,7 @@ def _order(program: Any, call: Call) -> list[int]:
 
 def read(program: Any, state: State | None, prefix: str = "", calls: fx.Calls | None = None) -> Traced:
     """An `ExportedProgram` as an `aten.Graph`. state: of the module that it was made from (its weights then keep that order)."""
+    program = _without_modes(program)
     signature = program.graph_signature
     checks = Checks(program)
     reader = fx.Reader(lambda target: _attribute(program, target), prefix, checks.is_check, calls)
@@ -183,7 +185,22 @@ def read(program: Any, state: State | None, prefix: str = "", calls: fx.Calls | 
     graph = Graph(block, inputs, [value.name or "" for value in inputs], weights, known.aliases, [], [], known.parameters,
                   attributes=kept.attributes, reads=reader.reads)
     _outputs(program, graph, prefix)
-    return Traced(graph, [], None)
+    return Traced(graph, [], None, way="export")
+
+
+def _without_modes(program: Any) -> Any:
+    """The program with what autocast and vmap do to its operators written out.
+
+    PyTorch does that by running the program once more; nothing is decomposed then, but it costs as much as torch.export itself.
+    """
+    modules = [module for module in program.graph_module.modules() if isinstance(module, torch.fx.GraphModule)]
+    if not any(higher.is_mode(node) for module in modules for node in module.graph.nodes if node.op == "call_function"):
+        return program
+    try:
+        return program.run_decompositions({})
+    except Exception as cause:
+        raise errors.CaptureError("PyTorch cannot run the exported program again, to write out what autocast or vmap do in it "
+                                  f"(strict=False in torch.export.export may help): {type(cause).__name__}: {cause}") from cause
 
 
 class _Kept:
@@ -208,11 +225,11 @@ class _Kept:
             self.aliases[name] = first
             return value
         if spec.kind == InputKind.CONSTANT_TENSOR:
-            value = fx.constant(tensor)
+            value = constant(tensor)
             if not name.rpartition(".")[2].startswith("lifted_tensor"):
                 self.attributes[name] = value
             return value
-        value = self.weights[name] = fx.constant(tensor, name)
+        value = self.weights[name] = constant(tensor, name)
         self._known[id(tensor)] = name, value
         if spec.kind == InputKind.PARAMETER:
             self.parameters.add(name)
@@ -226,7 +243,7 @@ class _Kept:
         """Weights that the program does not take at all are weights of the model still."""
         missing = [name for name in state.weights if name not in weights]
         for name in missing:
-            weights[name] = fx.constant(state.weights[name], name)
+            weights[name] = constant(state.weights[name], name)
         if missing:
             found = {name: weights[name] for name in state.weights}
             weights.clear()
@@ -240,7 +257,7 @@ def _inside(target: str, prefix: str) -> str:
 def _user_input(node: torch.fx.Node, reader: fx.Reader, inputs: list[Value]) -> None:
     value = node.meta.get("val")
     if isinstance(value, torch.Tensor):
-        made = fx.typed(value)
+        made = typed(value)
         made.name = node.name
         inputs.append(made)
         reader.env[node] = made

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -13,8 +13,9 @@ import torch
 from onnxport import errors
 from onnxport.aten.graph import Arg, Block, Node, Read, Schema, Value
 from onnxport.aten.source import where
+from onnxport.capture import higher, torch_private
 from onnxport.capture import schema as schemas
-from onnxport.capture import torch_private
+from onnxport.capture.fx_values import constant, number, typed
 from onnxport.module_calls import ModuleCall, Scope, annotated
 
 # Python operators on sizes, as the ATen operators on ints that TorchScript has for them.
@@ -34,8 +35,6 @@ _ASSERTIONS = frozenset({"aten::_assert_async", "aten::sym_constrain_range", "at
                          "aten::_assert_tensor_metadata"})
 # torch.export's names for what other captures call otherwise.
 _RENAMED = {"aten::sym_size": "aten::size", "aten::sym_numel": "aten::numel", "aten::_local_scalar_dense": "aten::item"}
-# Operators that run a part of the program under another mode: how many arguments stand before that part.
-_INLINED = {"wrap_with_set_grad_enabled": 1, "wrap_with_autocast": 4, "invoke_subgraph": 0, "wrap": 0, "tag_activation_checkpoint": 0}
 
 
 class Source:
@@ -115,7 +114,7 @@ class Reader:
             self.env[node] = self.total(self.resolve(node.args[0]), Node("", "", {}, [], scope=scope, source=source), into)
             return
         elif isinstance(target, torch_private.HigherOrderOperator):
-            self.higher(node, str(target), scope, source, into)
+            self.env[node] = higher.read(self, node, Node("", "", {}, [], scope=scope, source=source), into)
             return
         else:
             raise errors.CaptureError(f"an FX call of {target} cannot be read (module {scope or '?'}, {where(source)})")
@@ -157,25 +156,9 @@ class Reader:
         if isinstance(condition, Value):
             self.reads.append(Read("bool", condition, True, "a branch that torch.export took"))
 
-    def higher(self, node: torch.fx.Node, name: str, scope: str, source: Source, into: Block) -> None:
-        """An operator on parts of the program: inlined where it only sets a mode, refused otherwise."""
-        position = _INLINED.get(name)
-        if position is None:
-            raise errors.UnsupportedOperatorError(
-                f"Couldn't export operator {name} (module {scope or '?'}, {where(source)}): control flow that torch.export captured has no "
-                "translation yet; use torch.where, or a trace where one branch is enough")
-        if name == "wrap_with_autocast":
-            raise errors.UnsupportedOperatorError(
-                f"Couldn't export operator {name} (module {scope or '?'}, {where(source)}): export the model without autocast")
-        part = self.resolve(node.args[position])
-        operands = node.args[position + 1:]
-        if name == "invoke_subgraph" and operands and isinstance(operands[0], str):
-            operands = operands[1:]
-        self.env[node] = self.inlined(part, [self.resolve(a) for a in operands], into)
-
-    def inlined(self, part: Any, given: list[Arg], into: Block) -> list[Arg]:
+    def part(self, part: Any, given: Sequence[Arg], into: Block) -> list[Arg]:
         """The results of a graph module on these arguments; its nodes join `into`."""
-        inner = Reader(lambda target: functools.reduce(getattr, target.split("."), part), self.prefix, calls=self.calls)
+        inner = Reader(lambda target: functools.reduce(getattr, target.split("."), part), self.prefix, self.is_check, self.calls)
         inner.reads = self.reads
         inner.env.update(zip((n for n in part.graph.nodes if n.op == "placeholder"), given, strict=True))
         block = Block()
@@ -219,34 +202,6 @@ class Reader:
 def schema_of(target: Any) -> Schema:
     """The schema of an `OpOverload`."""
     return schemas.convert(target._schema)
-
-
-def constant(tensor: torch.Tensor, name: str | None = None) -> Value:
-    """A tensor that is known."""
-    return Value("tensor", tensor.dtype, tuple(tensor.shape), tensor.stride(), name=name, constant=tensor)
-
-
-def typed(value: Any) -> Value:
-    """A new value of the type of a fake tensor or symbolic number; sizes that are not known at all leave the shape out."""
-    if isinstance(value, torch.Tensor):
-        shape = tuple([s if type(s) is int else number(s) for s in value.shape])
-        strides = tuple([s if type(s) is int else number(s) for s in value.stride()]) if value.layout == torch.strided else (None,)
-        return Value("tensor", value.dtype, shape, None if None in shape or None in strides else strides)  # type: ignore[arg-type]
-    if isinstance(value, (bool, torch.SymBool)):
-        return Value("bool")
-    if isinstance(value, (int, torch.SymInt)):
-        return Value("int")
-    if isinstance(value, (float, torch.SymFloat)):
-        return Value("float")
-    return Value("list" if isinstance(value, (list, tuple)) else "none" if value is None else "object")
-
-
-def number(size: Any) -> int | None:
-    """What a size is in the example; None where only the data decides."""
-    if isinstance(size, int):
-        return size
-    hint = size.node.hint if size.node.has_hint() else None
-    return None if hint is None else int(hint)
 
 
 class Calls:

@@ -125,7 +125,7 @@ def capture(program: Program, call: Call, names: list[str]) -> Traced:
     reading = _Reading(program, state)
     graph = reading.read(raw, args, kwargs, result, names)
     graph.output_names = output_names
-    return Traced(graph, flat, spec)
+    return Traced(graph, flat, spec, way="script")
 
 
 def _last_line(error: Exception) -> str:

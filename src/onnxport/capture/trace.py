@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,7 @@ import torch
 
 from onnxport import errors
 from onnxport.aten.graph import Block, Graph, Read, Value
+from onnxport.aten.source import where
 from onnxport.capture import reads, torch_private
 from onnxport.capture.compiled import uncompiled
 from onnxport.capture.scopes import CALLS, Noted, Scopes, recorded
@@ -26,6 +28,7 @@ class Traced:
 
     results: the flat outputs of the run.   rerun: runs what was captured on other tensors (a trace only).
     wider: the same call captured at other examples, each on demand, with the sizes of its axes.
+    way: "trace", "script" or "export".   why: the reason, where it is torch.export and nobody asked for it.
     """
 
     graph: Graph
@@ -33,6 +36,8 @@ class Traced:
     spec: Any
     rerun: Callable[[list[torch.Tensor]], list[torch.Tensor]] | None = None
     wider: Iterable[tuple[dict[str, int], Callable[[], Traced]]] = ()
+    way: str = "trace"
+    why: str = ""
 
     def gives(self, tensors: list[torch.Tensor], results: list[Any]) -> bool:
         """Whether what was captured gives these results for these tensors, as close as their types can be expected to."""
@@ -67,14 +72,24 @@ def scope_names(model: Any) -> dict[Any, str]:
 # What the tracer's failures look like, where they come from, and what else there is.
 _FAILURES = {
     "Unsupported value kind: Tensor": "it calls torch.vmap inside of torch.vmap; write one of them out",
-    "alias_analysis.cpp": "a number has a type that it does not expect in this operator (capture='export' takes another way)",
+    "alias_analysis.cpp": "a number has a type that it does not expect in this operator",
     "unordered_map::at": "an autograd.Function (torch.utils.checkpoint with use_reentrant=True is one) uses a tensor that is not among its "
-                         "arguments (capture='export' takes another way)",
+                         "arguments",
     "requires grad as a constant": "it computes a gradient (torch.autograd.grad) through an operator whose formula needs its result, as that "
                                    "of tanh does; write this derivative out",
     "doesn't have storage": "it cannot look into a transform of torch.func (grad, jacrev, hessian, ...); torch.autograd.grad under "
                             "torch.enable_grad() is traced",
+    "dynamo-optimized function": "it does not follow torch.cond, while_loop, scan and map",
 }
+
+
+class UntraceableError(errors.CaptureError):
+    """PyTorch's tracer fails at the model; torch.export may not.   reason: why it fails, in words."""
+
+    def __init__(self, reason: str, place: str, words: str):
+        super().__init__(f"{place}: PyTorch's tracer fails here: {reason} (capture='export' takes another way)\n  {words}")
+        self.reason = f"{place}: {reason}"
+
 
 # Runs the model on the given tensors: flat outputs, their names, and how they were nested.
 Call = Callable[[list[torch.Tensor]], tuple[list[Any], list[str], Any]]
@@ -95,8 +110,14 @@ def trace(model: Any, tensors: list[torch.Tensor], input_names: list[str], call:
         reason = next((text for mark, text in _FAILURES.items() if mark in str(error)), None)
         if reason is None:
             raise
-        raise errors.CaptureError(f"PyTorch's tracer fails at this model: {reason}\n  {error}") from error
+        raise UntraceableError(reason, where(_stack(error)), str(error)) from error
     return _trace(model, tensors, input_names, call, True, functions, noted)
+
+
+def _stack(error: BaseException) -> str:
+    """The lines on the way to an error, the innermost first."""
+    frames = reversed(traceback.extract_tb(error.__traceback__))
+    return "\n".join(f"{frame.filename}({frame.lineno}): {frame.name}" for frame in frames)
 
 
 def _trace(model: Any, tensors: list[torch.Tensor], input_names: list[str], call: Call, dynamic: bool, functions: bool,

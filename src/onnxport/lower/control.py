@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 from onnxport import errors
 from onnxport.aten.graph import Block, Node
 from onnxport.aten.source import where
-from onnxport.lower import looping
+from onnxport.lower import joining, looping
 from onnxport.lower.joining import Joiner
 from onnxport.lower.python import Listed, Maybe
+from onnxport.ops import loops
 from onnxport.target.dims import Dim
 from onnxport.target.value import Block as Subgraph
 from onnxport.target.value import DataType, Value
@@ -100,6 +101,24 @@ def loop(low: Lowering, node: Node, args: dict[str, Any]) -> Any:
     return _results(looping.run(low, node, trips, truth(low, condition), carried))
 
 
+def scan(low: Lowering, node: Node, args: dict[str, Any]) -> Any:
+    """A Scan over dim 0 of some tensors."""
+    (body,) = node.blocks
+    states, sequences = args["states"], args["sequences"]
+
+    def step(before: list[Value], elements: list[Value]) -> tuple[list[Value], list[Value]]:
+        low.env.update(zip(body.inputs, [*before, *elements], strict=True))
+        made = [joining.as_value(low.g, result) for result in inline(low, body)]
+        return made[:len(states)], made[len(states):]
+
+    low.depth += 1
+    try:
+        after, made = loops.scan(low.g, "a scan", states, sequences, step)
+    finally:
+        low.depth -= 1
+    return _results([*after, *made])
+
+
 def raise_(low: Lowering, node: Node, args: dict[str, Any]) -> Any:
     """A `raise` that is always reached."""
     message = next((arg for arg in args.values() if isinstance(arg, str)), "")
@@ -125,6 +144,6 @@ def unchecked_cast(low: Lowering, node: Node, args: dict[str, Any]) -> Any:
 
 
 HANDLERS = {
-    "prim::If": if_, "prim::Loop": loop, "prim::RaiseException": raise_, "aten::__is__": is_none, "aten::__isnot__": is_none,
+    "prim::If": if_, "prim::Loop": loop, "prim::Scan": scan, "prim::RaiseException": raise_, "aten::__is__": is_none, "aten::__isnot__": is_none,
     "prim::unchecked_cast": unchecked_cast, "aten::_unwrap_optional": unchecked_cast, "prim::unchecked_unwrap_optional": unchecked_cast,
 }

@@ -199,6 +199,8 @@ class _Functionaliser:
         storages = {memory.place(value).storage: None for value in touched.written}
         for value in touched.lost:
             self.lose(memory.place(value).storage, node)
+        if storages and node.op == "prim::Scan":
+            raise errors.UnsupportedError(f"a scan writes into a tensor from outside; carry it\n  at {where(node.source)}")
         blocks = Blocks(self, node, touched, list(storages))
         node.args = {name: memory.current(arg) for name, arg in node.args.items()}
         blocks.rewrite()
@@ -410,7 +412,7 @@ class Blocks:
         roots = [storage.root.value.like() for storage in self.storages]
         for storage, root in zip(self.storages, roots, strict=True):
             memory.write(storage.root, root, node)
-        for index, output in enumerate(node.outputs):
+        for index, output in enumerate(node.outputs if node.op != "prim::Scan" else ()):
             place = self.one_place(index)
             if place is not None:
                 self.outer.becomes(output, place)

@@ -84,6 +84,7 @@ class Origins:
             self._loop(node, touched)
         else:
             for block in node.blocks:
+                self._created[-1].update(block.inputs)
                 self._block(block)
         created, written = self._created.pop(), self._written.pop()
         touched.written = {root: None for root in written if root not in created}
@@ -96,6 +97,8 @@ class Origins:
             self._created[-1].add(output)
 
     def _result(self, node: Node, index: int, created: set[Value]) -> Roots:
+        if node.op == "prim::Scan":
+            return _NONE  # what a Scan gives is always new
         found: set[Value] = set()
         first = 1 if node.op == "prim::Loop" else 0
         for block in node.blocks:
