@@ -40,13 +40,6 @@ def is_program(model: Any) -> bool:
     return type(model).__name__ == "ExportedProgram" and type(model).__module__.startswith("torch.export")
 
 
-def trains(program: Any) -> bool:
-    """Whether an `ExportedProgram` has an operator in training mode."""
-    from onnxport.capture import fx
-
-    return any(fx.argument(node, name) is True for node in program.graph.nodes for name in ("train", "training"))
-
-
 def call_of(model: Any, args: Any, kwargs: dict[str, Any] | None) -> Call:
     """The call that is captured; an exported program brings its own example."""
     if script.is_script(model):
@@ -88,7 +81,9 @@ def capture(model: Any, call: Call, names: Sequence[str], way: str, axes: Mappin
                               UserWarning, stacklevel=5)
             return _marked(script.capture(call.model, call, list(call.names)), names, wanted, shapes is not None)
         try:
-            return _traced(model, call, names, wanted, shapes is not None, functions, _noted(modules))
+            traced = _traced(model, call, names, wanted, shapes is not None, functions, _noted(modules))
+            _check_gradients(traced, wanted)
+            return traced
         except UntraceableError as refusal:
             if way == "trace":
                 raise
@@ -126,6 +121,13 @@ def _noted(modules: bool | frozenset[type]) -> Noted | None:
     if not modules:
         return None
     return lambda module: modules is True or type(module) in modules
+
+
+def _check_gradients(traced: Traced, wanted: Sequence[dynamic.Wanted]) -> None:
+    """A trace of a gradient holds for the example's sizes."""
+    read = next((read for read in traced.graph.reads if read.kind == "gradient"), None) if any(wanted) else None
+    if read is not None:
+        raise UntraceableError("a gradient is computed, in which PyTorch takes sizes as they are in the example", read.source, "")
 
 
 def _compiled(call: Call, names: Sequence[str], wanted: Sequence[dynamic.Wanted],

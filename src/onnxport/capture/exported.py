@@ -16,6 +16,7 @@ from onnxport.calls import Call
 from onnxport.capture import dynamic, fx, higher, torch_private, wider
 from onnxport.capture.dynamic import Wanted
 from onnxport.capture.fx_values import constant, typed
+from onnxport.capture.retraced import Retraced
 from onnxport.capture.state import State, state_of
 from onnxport.capture.trace import Traced
 
@@ -78,15 +79,25 @@ def compile_call(call: Call, names: Sequence[str], wanted: Sequence[Wanted], mod
         for example in wider.examples(call.tensors, names, wanted):
             with contextlib.suppress(errors.CaptureError):
                 return _compiled(call, example.tensors, names, wanted, modules)
+        with contextlib.suppress(errors.CaptureError):
+            return retrace_call(call, names, wanted)
         raise
 
 
-def _compiled(call: Call, tensors: Sequence[torch.Tensor], names: Sequence[str], wanted: Sequence[Wanted], modules: Modules) -> Traced:
-    flat = _Flat(call)
+def retrace_call(call: Call, names: Sequence[str], wanted: Sequence[Wanted]) -> Traced:
+    """The same of a model that computes derivatives; see `retraced`."""
+    return _compiled(call, call.tensors, names, wanted, False, retrace=True)
+
+
+def _compiled(call: Call, tensors: Sequence[torch.Tensor], names: Sequence[str], wanted: Sequence[Wanted], modules: Modules,
+              retrace: bool = False) -> Traced:
+    flat: Any = _Flat(call)
     state = state_of(call.model)
     shapes = tuple({axis: ask.dim for axis, ask in asks.items()} or None for asks in wanted)
     with torch_private.exporting(), torch_private.slow_attention(), torch_private.any_size(), torch.no_grad(), state.unchanged():
         try:
+            if retrace:
+                flat = Retraced(flat, tensors, wanted)
             program = torch.export.export(flat, _distinct(tensors), dynamic_shapes=(shapes,) if shapes else None, strict=False,
                                           prefer_deferred_runtime_asserts_over_guards=True)
         except errors.OnnxExporterError:

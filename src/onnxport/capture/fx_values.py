@@ -6,11 +6,15 @@ from typing import Any
 
 import torch
 
+from onnxport import errors
 from onnxport.aten.graph import Value
+from onnxport.capture import torch_private
 
 
 def constant(tensor: torch.Tensor, name: str | None = None) -> Value:
-    """A tensor that is known."""
+    """A tensor that is known. Raises `CaptureError` for one that torch.export only imagines: it has lost how that is computed."""
+    if torch_private.is_imagined(tensor):
+        raise errors.CaptureError("torch.export lost how a tensor is computed, inside a derivative or a transform of torch.func")
     return Value("tensor", tensor.dtype, tuple(tensor.shape), tensor.stride(), name=name, constant=tensor)
 
 

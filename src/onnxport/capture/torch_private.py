@@ -9,7 +9,7 @@ import logging
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -44,6 +44,7 @@ __all__ = [
     "get_value_trace",
     "guards_of",
     "inline",
+    "is_imagined",
     "is_tracing",
     "known_to_scripts",
     "lengths_as_sizes",
@@ -61,6 +62,7 @@ __all__ = [
     "stateless_call",
     "symbolic_mode",
     "symbolic_size",
+    "symbolically",
     "traced",
     "tree_leaves",
     "tree_paths",
@@ -282,6 +284,30 @@ def any_size() -> Iterator[None]:
         return
     with config.patch(backed_size_oblivious=True):
         yield
+
+
+def is_imagined(tensor: torch.Tensor) -> bool:
+    """Whether a tensor has no numbers: PyTorch only keeps account of its dtype and shape."""
+    functorch = torch._C._functorch
+    while functorch.is_functorch_wrapped_tensor(tensor):
+        tensor = functorch.get_unwrapped(tensor)
+    return getattr(tensor, "fake_mode", None) is not None
+
+
+def symbolically(run: Callable[..., Any], weights: list[torch.Tensor], tensors: Sequence[torch.Tensor],
+                 dynamic: Sequence[set[int]]) -> tuple[Any, list[str]]:
+    """`run(weights, *tensors)` as a graph of operators below autograd and torch.func, and what it asks of the dynamic sizes."""
+    from torch.fx.experimental import proxy_tensor
+
+    config: Any = importlib.import_module("torch.fx.experimental._config")
+    with any_size(), config.patch(use_duck_shape=False):
+        made = proxy_tensor.make_fx(run, tracing_mode="symbolic", _allow_non_fake_inputs=True)(weights, *tensors)
+    holders = [node.meta["val"] for node in made.graph.nodes if node.op == "placeholder"][len(weights):]
+    sizes: list[Any] = [holder.shape[axis] for holder, axes in zip(holders, dynamic, strict=True) for axis in axes]
+    symbols = {symbol for size in sizes if isinstance(size, torch.SymInt) for symbol in size.node.expr.free_symbols}
+    environment = next((holder.fake_mode.shape_env for holder in holders if holder.fake_mode is not None), None)
+    guards = environment.guards if environment is not None else ()
+    return made, [str(guard.expr) for guard in guards if guard.expr.free_symbols & symbols]
 
 
 def tree_leaves(tree: Any) -> list[Any]:

@@ -77,6 +77,8 @@ _FAILURES = {
                          "arguments",
     "requires grad as a constant": "it computes a gradient (torch.autograd.grad) through an operator whose formula needs its result, as that "
                                    "of tanh does; write this derivative out",
+    "unsupported argument type in the JIT tracer": "a gradient (torch.autograd) is computed of an operator that has several results",
+    "unexpected sym_eq": "a gradient (torch.autograd) is computed of several results",
     "doesn't have storage": "it cannot look into a transform of torch.func (grad, jacrev, hessian, ...); torch.autograd.grad under "
                             "torch.enable_grad() is traced",
     "dynamo-optimized function": "it does not follow torch.cond, while_loop, scan and map",
@@ -106,7 +108,7 @@ def trace(model: Any, tensors: list[torch.Tensor], input_names: list[str], call:
     except TypeError:
         if dynamic:
             raise
-    except RuntimeError as error:
+    except (RuntimeError, AssertionError) as error:
         reason = next((text for mark, text in _FAILURES.items() if mark in str(error)), None)
         if reason is None:
             raise

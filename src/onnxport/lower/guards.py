@@ -62,8 +62,7 @@ def judge(graph: Graph, env: dict[Captured, Any], held: list[Guard]) -> list[Gua
     traced: set[tuple[Captured, str]] | None = None
     for read in graph.reads:
         if read.kind == "gradient":
-            _judge_gradient(read, graph, env)
-            continue
+            continue  # the capture has seen to it
         if read.kind == "index":
             if _varies(read, env):
                 traced = _traced_uses(graph) if traced is None else traced
@@ -96,15 +95,6 @@ def _judge(read: Read, env: dict[Captured, Any], makers: dict[Captured, Node]) -
     raise errors.BakedValueError(
         f"{read.source}: Python reads a tensor that depends on the input ({_WORDS.get(read.kind, read.kind)}; here it was {_short(read.seen)}), "
         "and the file would hold this constant for every input; keep it a tensor, or put the code into a torch.jit.script function")
-
-
-def _judge_gradient(read: Read, graph: Graph, env: dict[Captured, Any]) -> None:
-    for value in graph.inputs:
-        known = env.get(value)
-        size = next((s for s in known.shape or () if isinstance(s, Dim)), None) if isinstance(known, Value) else None
-        if size is not None:
-            raise errors.BakedValueError(f"{read.source}: a gradient is computed (torch.autograd), in which PyTorch takes sizes as they are in the "
-                                         f"example, and {size} is dynamic; make the axis static, or write the derivative down")
 
 
 def _varies(read: Read, env: dict[Captured, Any]) -> bool:
