@@ -44,8 +44,8 @@ def export(model: Any, args: Any, f: Any = None, *, kwargs: dict[str, Any] | Non
         save.check_target(f)
     model = choose.loaded(model)
     call = choose.call_of(model, args, kwargs)
-    if choose.is_program(model):
-        options = dataclasses.replace(options, training=TrainingMode.PRESERVE)  # a program is in the mode that it was captured in
+    if choose.is_program(model):  # which is in the mode that it was captured in
+        options = dataclasses.replace(options, training=TrainingMode.PRESERVE if choose.trains(model) else TrainingMode.EVAL)
     elif options.training == TrainingMode.PRESERVE and isinstance(model, torch.nn.Module) and not any(m.training for m in model.modules()):
         options = dataclasses.replace(options, training=TrainingMode.EVAL)
     with _collector_paused():
@@ -103,9 +103,9 @@ def build(call: Call, traced: Traced, options: Options, foreign: Any = None) -> 
     graph = traced.graph
     functionalise(graph, None if foreign is None else foreign.is_registered)
     face = interface(graph, call, options)
-    builder = Builder(options.opset, fold_parameters=options.constant_folding and options.export_params)
-    builder.versions = options.custom_opsets
-    builder.training_forms = options.training == TrainingMode.TRAINING and options.mutations != "outputs"
+    training = options.training != TrainingMode.EVAL  # then weights change, and nothing is computed from them now
+    builder = Builder(options.opset, fold_parameters=options.constant_folding and options.export_params and not training)
+    builder.versions, builder.training_forms = options.custom_opsets, training
     builder.apart = Apart() if options.functions else None
     if foreign is None and any(node.op == "prim::PythonOp" for node in walk(graph.block)):
         foreign = _foreign(options, needed=True)

@@ -10,6 +10,7 @@ import onnxruntime
 import pytest
 import torch
 
+import onnxport
 from onnxport import TrainingMode
 from tests.compat.running import ops, proto, run
 
@@ -77,6 +78,88 @@ def test_frozen_and_training_submodules() -> None:
     def mode(node: Any) -> int:
         return next((a.i for a in node.attribute if a.name == "training_mode"), 0)
 
-    assert [mode(n) for n in made.graph.node if n.op_type == "BatchNormalization"] == [0]
+    assert [mode(n) for n in made.graph.node if n.op_type == "BatchNormalization"] == [0, 1]
     x = torch.randn(4, 3, 6, 6)
     np.testing.assert_allclose(run(made, x)[0], copy.deepcopy(model)(x).detach().numpy(), rtol=1e-4, atol=1e-5)
+
+
+class ReadsStatistics(nn.Module):
+    def __init__(self, channels: int, calls: int):
+        super().__init__()
+        self.norm, self.calls = nn.BatchNorm1d(channels), calls
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        for _ in range(self.calls):
+            x = self.norm(x) * 2
+        return x, self.norm.running_mean * 2, self.norm.running_var + 1
+
+
+@pytest.mark.parametrize("mode", [TrainingMode.TRAINING, TrainingMode.PRESERVE])
+@pytest.mark.parametrize("mutations", ["ignore", "outputs"])
+@pytest.mark.parametrize(("channels", "calls"), [(4, 1), (12, 1), (4, 2), (12, 2)])
+def test_runs_do_not_change_the_file(channels: int, calls: int, mutations: str, mode: TrainingMode) -> None:
+    """ONNX Runtime writes new statistics over the old ones, which others may read: in the same run or the next."""
+    model, x = ReadsStatistics(channels, calls).train(), torch.randn(6, channels)
+    made = proto(model, (x,), training=mode, mutations=mutations)
+    assert ops(made).count("BatchNormalization") == calls
+    session = onnxruntime.InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"])
+    for data in (x, x * 3 + 1, x):
+        fresh = copy.deepcopy(model)
+        wanted = [*fresh(data), *(fresh.buffers() if mutations == "outputs" else ())]
+        for found, want in zip(session.run(None, {made.graph.input[0].name: data.numpy()}), wanted, strict=True):
+            np.testing.assert_allclose(found, want.detach().numpy(), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("calls", [1, 2])
+def test_fed_statistics_stay_as_they_are(calls: int) -> None:
+    model, x = ReadsStatistics(5, calls).train(), torch.randn(6, 5)
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    program = onnxport.export(model, (x,), None, training=TrainingMode.TRAINING, mutations="ignore", export_params=False)
+    assert "BatchNormalization" in [n.op_type for n in program.model.graph]
+    for _ in range(2):
+        np.testing.assert_allclose(program(x)[0], copy.deepcopy(model)(x)[0].detach(), rtol=1e-4, atol=1e-5)
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+
+
+class Computes(nn.Module):
+    """Weights that others are computed from."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.w, self.linear, self.lstm = nn.Parameter(torch.randn(3, 4)), nn.utils.parametrizations.weight_norm(nn.Linear(3, 3)), nn.LSTM(3, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.lstm(self.linear(x @ (self.w.t() * 2)))[0]
+
+
+@pytest.mark.parametrize("mode", [TrainingMode.TRAINING, TrainingMode.PRESERVE])
+def test_nothing_is_computed_from_weights(mode: TrainingMode) -> None:
+    model = Computes().train()
+    made = proto(model, (torch.randn(2, 4),), training=mode)
+    stored = {t.name: tuple(t.dims) for t in made.graph.initializer}
+    assert {name: tuple(p.shape) for name, p in model.named_parameters()}.items() <= stored.items()
+    assert not any(len(dims) > 1 for name, dims in stored.items() if name.startswith("const"))
+    x = torch.randn(2, 4)
+    np.testing.assert_allclose(run(made, x)[0], model(x).detach().numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_frozen_norms_are_not_folded_beside_training_ones() -> None:
+    model = nn.Sequential(nn.Conv2d(2, 3, 3), nn.BatchNorm2d(3).eval(), nn.Dropout(0.5).train())
+    made = proto(model, (torch.randn(4, 2, 6, 6),), training=TrainingMode.PRESERVE)
+    assert ops(made)[:3] == ["Conv", "BatchNormalization", "Dropout"]
+
+
+@pytest.mark.parametrize(("training", "expected"), [(False, ["Conv"]), (True, ["Conv", "BatchNormalization", "Dropout"])])
+def test_programs_are_in_the_mode_of_their_capture(training: bool, expected: list[str]) -> None:
+    model = nn.Sequential(nn.Conv2d(2, 3, 3), nn.BatchNorm2d(3), nn.Dropout(0.5)).train(training)
+    program = torch.export.export(model, (torch.randn(4, 2, 6, 6),))
+    made = onnxport.export(program, mutations="ignore").model_proto
+    assert [op for op in ops(made) if op in ("Conv", "BatchNormalization", "Dropout")] == expected
+
+
+def test_functions_in_training() -> None:
+    model, x = nn.Sequential(nn.BatchNorm2d(3), nn.Sequential(nn.BatchNorm2d(3), nn.ReLU())), torch.randn(4, 3, 6, 6)
+    made = proto(model, (x,), training=TrainingMode.TRAINING, mutations="outputs", export_modules_as_functions=True)
+    assert [f.name for f in made.functions] == ["BatchNorm2d", "ReLU", "Sequential", "Sequential.1"]
+    for found, want in zip(run(made, x), trained(model, x), strict=True):
+        np.testing.assert_allclose(found, want, rtol=1e-4, atol=1e-5)

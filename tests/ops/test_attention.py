@@ -13,7 +13,7 @@ import onnxport
 from tests.ops.harness import NEWEST, Case, check, expand
 
 torch.manual_seed(0)
-ALL = (7, 9, 11, 13, 14, 18, 23, NEWEST)
+ALL = (7, 9, 11, 13, 14, 18, 23, 24, NEWEST)
 INF = float("inf")
 
 
@@ -72,6 +72,17 @@ CASES = [
     Case("made_mask", lambda q, k, v, keep: sdpa(q, k, v, (1.0 - keep[:, None, None, :].float()) * -1e9),
          (*qkv(2, 3, 5, 6), torch.ones(2, 6, dtype=torch.int64)), [(*qkv(1, 3, 2, 7), torch.tensor([[1, 1, 0, 1, 0, 1, 1]]))],
          DYNAMIC | {3: {0: "b", 1: "s"}}),
+    Case("shared_mask_of_one_row", attend(), (*qkv(2, 3, 5, 6), torch.tensor([[True] * 4 + [False] * 2, [False] * 6])[:, None, None]),
+         [(*qkv(2, 3, 2, 7), bools(2, 1, 1, 7)), (*qkv(1, 3, 1, 7), bools(1, 1, 1, 7))], DYNAMIC | {3: {0: "b", 3: "s"}}, (9, 18, 23, 24, NEWEST)),
+    Case("bool_mask_of_one_key", attend(), (*qkv(2, 3, 5, 6), bools(2, 1, 5, 1)), (), None, (18, 23, 24)),
+    Case("float_mask_of_lowest", lambda q, k, v, keep: sdpa(q, k, v, torch.zeros(keep.shape).masked_fill(~keep, torch.finfo(torch.float32).min)),
+         (*qkv(2, 3, 5, 6), bools(2, 1, 5, 6)), (), None, (18, 23, 24, NEWEST)),
+    Case("float_mask_that_overflows", lambda q, k, v, a, b: sdpa(q, k, v, (a + b).float() * torch.finfo(torch.float32).min),
+         (*qkv(2, 3, 2, 3), torch.tensor([[1, 1, 1], [0, 1, 1]]), torch.tensor([[1, 1, 1], [0, 0, 1]])), (), None, (18, 23)),
+    Case("scale_below_0", attend(scale=-0.3), qkv(2, 3, 5, 6), (), None, (18, 23)),
+    Case("empty_past", attend(), (*qkv(2, 3, 5, 6), bools(2, 1, 5, 6)), [(*qkv(1, 3, 1, 1), bools(1, 1, 1, 1))],
+         DYNAMIC | {3: {0: "b", 2: "l", 3: "s"}}, (23, 24)),
+    Case("half_bool_mask", attend(), (*(t.half() for t in qkv(2, 3, 5, 6)), bools(2, 1, 5, 6)), (), None, (18, 23)),
     Case("rank_2", attend(), (x(5, 4), x(6, 4), x(6, 4)), [(x(1, 4), x(2, 4), x(2, 4))], {0: {0: "l"}, 1: {0: "s"}, 2: {0: "s"}}),
     Case("rank_3", attend(is_causal=True), (x(2, 5, 4), x(2, 6, 4), x(2, 6, 4)), [(x(1, 2, 4), x(1, 3, 4), x(1, 3, 4))],
          {0: {0: "b", 1: "l"}, 1: {0: "b", 1: "s"}, 2: {0: "b", 1: "s"}}, ALL[1:]),
@@ -113,6 +124,23 @@ def test_nodes(kwargs: dict[str, Any], nodes: int) -> None:
     """Mul, Transpose, MatMul, (Add,) Softmax, MatMul."""
     program = onnxport.export(Attend(kwargs), qkv(2, 3, 5, 5), None)
     assert len(program.model_proto.graph.node) == nodes
+
+
+@pytest.mark.parametrize(("opset", "one"), [(22, False), (23, True), (24, True), (25, False)])
+def test_attention_where_onnx_runtime_has_a_kernel(opset: int, one: bool) -> None:
+    args = (*qkv(2, 3, 5, 6), bools(2, 1, 5, 6))
+    program = onnxport.export(lambda q, k, v, mask: sdpa(q, k, v, mask), args, None, opset_version=opset)
+    assert [node.op_type for node in program.model_proto.graph.node].count("Attention") == one
+
+
+def test_what_is_done_to_a_mask_is_done_once() -> None:
+    def layers(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        for _ in range(3):
+            q = sdpa(q, k, v, mask)
+        return q
+
+    program = onnxport.export(layers, (*qkv(2, 3, 5, 6), bools(2, 1, 5, 6)), None)
+    assert len(program.model_proto.graph.node) == 6 + 3 * 6  # the keys are transposed once too
 
 
 class Attend(nn.Module):

@@ -40,6 +40,13 @@ def is_program(model: Any) -> bool:
     return type(model).__name__ == "ExportedProgram" and type(model).__module__.startswith("torch.export")
 
 
+def trains(program: Any) -> bool:
+    """Whether an `ExportedProgram` has an operator in training mode."""
+    from onnxport.capture import fx
+
+    return any(fx.argument(node, name) is True for node in program.graph.nodes for name in ("train", "training"))
+
+
 def call_of(model: Any, args: Any, kwargs: dict[str, Any] | None) -> Call:
     """The call that is captured; an exported program brings its own example."""
     if script.is_script(model):

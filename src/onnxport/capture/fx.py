@@ -198,6 +198,14 @@ class Reader:
             self.env[node] = made.outputs[0]
 
 
+def argument(node: torch.fx.Node, name: str) -> Any:
+    """What an operator is given as the argument of this name; None where it has none."""
+    if not isinstance(node.target, torch_private.OpOverload):
+        return None
+    names = [parameter.name for parameter in schema_of(node.target).parameters]
+    return {**dict(zip(names, node.args)), **node.kwargs}.get(name)
+
+
 @functools.cache
 def schema_of(target: Any) -> Schema:
     """The schema of an `OpOverload`."""

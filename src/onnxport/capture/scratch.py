@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -81,19 +82,51 @@ Result = tuple[torch.dtype, list[int | str | None]]
 
 def faked(op: str, overload: str, args: dict[str, Any]) -> list[Result] | None:
     """What an operator's fake implementation says of its results; None where it has none. Tensors in `args` are given as `Like`,
-    sizes as `LikeSize`."""
+    sizes as `LikeSize`.
+    """
     namespace, _, name = op.partition("::")
     packet = getattr(getattr(torch.ops, namespace), name, None)
     function = getattr(packet, overload or "default", None)
-    if function is None:
+    ran = None if function is None else _run(function, args, {})
+    if ran is None:
         return None
-    mode, symbols = torch_private.symbolic_mode(), {}
+    results, guards, seen = ran
+    if guards and not (all(_NOT_ONE.fullmatch(guard) for guard in guards) and _same_at_one(function, args, results, seen)):
+        return [(dtype, [None] * len(sizes)) for dtype, sizes in results]
+    return results
+
+
+# A decision that nearly every fake implementation takes on the way (an axis of size 1 has another stride, or is broadcast).
+_NOT_ONE = re.compile(r"Ne\(\w+, 1\)")
+
+
+def _same_at_one(function: Any, args: dict[str, Any], results: list[Result], seen: dict[str, int]) -> bool:
+    """Whether the sizes of the results are the same expressions where one of the sizes in `seen`, or each of them, is 1."""
+    for ones in [*({name: 1} for name in seen), dict.fromkeys(seen, 1)]:
+        ran = _run(function, args, ones)
+        if ran is None or len(ran[0]) != len(results):
+            return False
+        values = {**seen, **ones}
+        for (dtype, sizes), (other_dtype, others) in zip(results, ran[0], strict=True):
+            if dtype != other_dtype or len(sizes) != len(others):
+                return False
+            if not all(a is not None and (a == b or values.get(str(a)) == b) for a, b in zip(sizes, others, strict=True)):
+                return False
+    return True
+
+
+def _run(function: Any, args: dict[str, Any], hints: dict[str, int]) -> tuple[list[Result], list[str], dict[str, int]] | None:
+    """One run of a fake implementation: its results, what it decided over the sizes, and their numbers. hints: other numbers than those of the
+    example.
+    """
+    mode, symbols, seen = torch_private.symbolic_mode(), {}, {}
 
     def size(one: int | tuple[str, int]) -> Any:
         if isinstance(one, int):
             return one
         if one[0] not in symbols:
-            symbols[one[0]] = torch_private.symbolic_size(mode, one[0], one[1])
+            seen[one[0]] = hints.get(one[0], one[1])
+            symbols[one[0]] = torch_private.symbolic_size(mode, one[0], seen[one[0]])
         return symbols[one[0]]
 
     def made(arg: Any) -> Any:
@@ -109,15 +142,11 @@ def faked(op: str, overload: str, args: dict[str, Any]) -> list[Result] | None:
     except Exception:  # whatever its author wrote: there is nothing to learn from it then
         return None
     names = {str(symbol.node.expr): key for key, symbol in symbols.items()}
-    general = not torch_private.guards_of(mode)
     tensors = results if isinstance(results, (tuple, list)) else [results]
     if not all(isinstance(t, torch.Tensor) for t in tensors):
         return None
-    return [(t.dtype, [_size_text(s, names, general) for s in t.shape]) for t in tensors]
+    return [(t.dtype, [_size_text(s, names) for s in t.shape]) for t in tensors], torch_private.guards_of(mode), seen
 
 
-def _size_text(size: Any, names: dict[str, str], general: bool) -> int | str | None:
-    if isinstance(size, int):
-        return size if general else None
-    text = str(size.node.expr)
-    return names.get(text) if general else None
+def _size_text(size: Any, names: dict[str, str]) -> int | str | None:
+    return size if isinstance(size, int) else names.get(str(size.node.expr))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import inspect
 import warnings
 from collections.abc import Callable, Sequence
+from types import ModuleType
 from typing import Any, NoReturn, TypeVar
 
 import torch
@@ -40,14 +42,25 @@ pytorch_name_to_type = {t.torch_name(): t.dtype() for t in _types}
 
 
 def __getattr__(name: str) -> Any:
-    """`_export_onnx_opset_version`: the opset of the running export."""
+    """`_export_onnx_opset_version`: the opset of the running export. What makes whole operators stands in `symbolic_nodes`."""
     if name == "_export_onnx_opset_version":
         return scratch.current_opset() or _default_onnx_opset_version
     if name == "_operator_export_type":
         return options.OperatorExportTypes.ONNX
     if name == "_training_mode":
         return options.TrainingMode.EVAL
+    if not name.startswith("__") and hasattr(_nodes(), name):
+        return getattr(_nodes(), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    own = {"_export_onnx_opset_version", "_operator_export_type", "_training_mode"}
+    return sorted({*globals(), *own, *(name for name in dir(_nodes()) if not name.startswith("__"))})
+
+
+def _nodes() -> ModuleType:
+    return importlib.import_module("onnxport.compat.symbolic_nodes")
 
 
 # ---------------------------------------------------------------------- arguments

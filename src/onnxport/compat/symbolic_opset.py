@@ -32,7 +32,33 @@ def size(g: GraphContext, self: Any, dim: Any = None) -> Any:
     return g.op("Shape", self) if dim is None else g.call("aten::size", self, dim)
 
 
-_OWN: dict[str, Function] = {"select": select, "size": size}
+def padded(kind: str) -> Function:
+    """Padding by a list of sizes, for as many dims as it has pairs."""
+    def function(g: GraphContext, input: Any, padding: Any) -> Any:
+        sizes = symbolic_helper._get_const(padding, "is", "padding")
+        return g.call(f"aten::{kind}{len(sizes) // 2}d", input, sizes)
+
+    function.__name__ = function.__qualname__ = kind
+    return function
+
+
+def tanhshrink(g: GraphContext, self: Any) -> Any:
+    """x - tanh(x)."""
+    return g.op("Sub", self, g.op("Tanh", self))
+
+
+def unused(g: GraphContext) -> Any:
+    """An input that is left out."""
+    return g.value(None)
+
+
+_OWN: dict[str, Function] = {
+    "select": select, "size": size, "tanhshrink": tanhshrink, "unused": unused,
+    "reflection_pad": padded("reflection_pad"), "replication_pad": padded("replication_pad"),
+}
+# Names that differ from the operator's.
+_ALIASES = {"_slice": "aten::slice", "_var_mean": "aten::var_mean", "_grid_sampler": "aten::grid_sampler",
+            "_affine_grid_generator": "aten::affine_grid_generator"}
 _OTHER = ("parse_args", "_unimplemented", "_scalar", "_if_scalar_type_as")
 
 
@@ -46,7 +72,7 @@ def find(name: str) -> Function | None:
     if name in ("symbolic_helper", "sym_help"):
         return symbolic_helper  # type: ignore[return-value]
     domain, _, rest = name.partition("_")
-    full = f"prim::{rest}" if domain == "prim" and rest else f"aten::{name}"
+    full = f"{domain}::{rest}" if domain in ("prim", "quantized") and rest else _ALIASES.get(name, f"aten::{name}")
     if not torch_private.schemas_of(full):
         return None
     return _function(full, name)

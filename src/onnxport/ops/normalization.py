@@ -13,7 +13,7 @@ from onnxport.target import dims, sizes
 from onnxport.target.builder import Builder
 from onnxport.target.dims import Size, is_static
 from onnxport.target.dtypes import to_torch
-from onnxport.target.value import DataType, Value
+from onnxport.target.value import Constant, DataType, Value
 
 _SHARED = 8
 _HALVES = frozenset({DataType.FLOAT16, DataType.BFLOAT16})
@@ -108,7 +108,7 @@ def _native_batch_norm_legit_functional(g: Builder, input: Value, weight: Value 
     bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor running_var_out)
 
     ONNX ReduceMean and what follows; where training forms are wanted and exist (opset 14), BatchNormalization with `training_mode`. Its own
-    running statistics are left alone: PyTorch's variance is the unbiased one, and ONNX Runtime writes them over the file's.
+    running statistics are left alone: PyTorch's variance is the unbiased one.
     """
     if not training:
         made = native_batch_norm(g, input, weight, bias, running_mean, running_var, training, momentum, eps)
@@ -124,16 +124,22 @@ def _native_batch_norm_legit_functional(g: Builder, input: Value, weight: Value 
 
 
 def _apart(g: Builder, statistic: Value) -> Value:
-    """A running statistic that equals no other constant of the file.
+    """A running statistic that nobody else reads: ONNX Runtime writes the new one over it, even over an array that it was fed with.
 
-    ONNX Runtime stores equal vectors of up to 8 numbers once, and then writes the new statistic over the old one: also over a weight
-    that has the same numbers (a new layer's are all ones). What training starts from may differ in the last digits.
+    Of constants it stores equal vectors of up to 8 numbers once (a new layer's statistics and weights are all ones), so that one of those
+    may differ in the last digits here. A value of the graph is copied by an operator that ONNX Runtime does not see through.
     """
-    if statistic.const is None or statistic.const.tensor.numel() > _SHARED:
-        return statistic
-    number = len(g.block.nodes) + 2
-    old = statistic.const.tensor.detach()
-    return g.constant(old * (1 + number * 2**-22) + number * 1e-30, name=statistic.const.name, parameter=True)
+    const = statistic.const
+    if const is None:
+        return g.op("Max", statistic, statistic)
+    number = len(g.block.nodes) + 2 if const.tensor.numel() <= _SHARED else 0
+
+    def own() -> torch.Tensor:
+        return const.tensor.detach() * (1 + number * 2**-22) + number * 1e-30
+
+    assert statistic.dtype is not None
+    assert statistic.shape is not None
+    return g.from_constant(Constant(None, compute=own, name=const.name, parameter=True), statistic.dtype, statistic.shape)
 
 
 def _moved(g: Builder, old: Value, new: Value, momentum: float) -> Value:

@@ -172,7 +172,7 @@ class GraphContext:
         node = arg.node()
         if node.mustBeNone():
             return None
-        if node.kind() == "prim::ListConstruct":
+        if node.kind() in ("prim::ListConstruct", "prim::TupleConstruct"):
             return [self.plain(v) for v in node.inputs()]
         if node.kind() in ("onnx::Constant", "prim::Constant") and node.hasAttribute("value"):
             data = constant_of(node)
@@ -220,7 +220,7 @@ class GraphContext:
                 known = self._known[outputs[0].unique()] = self.builder.const(data)
                 self._typed(outputs[0], known)
             return
-        if kind in ("prim::ListConstruct", "prim::Constant"):
+        if kind in ("prim::ListConstruct", "prim::TupleConstruct", "prim::Constant"):
             if late:
                 self._known[outputs[0].unique()] = self.plain(outputs[0])
             return

@@ -449,7 +449,7 @@ def _kept(low: Lowering, node: Node, args: dict[str, Any], op_type: str, domain:
     """The node that stays. An operator that gives a list has an output for each member, where their number is known."""
     listed = len(node.outputs) == 1 and node.outputs[0].kind == "list"
     if listed and like is None:
-        like = [Value(from_torch(dtype), shape) for dtype, shape in _sized(low.g, node, args)]
+        like = [Value(from_torch(dtype), tuple(shape)) for dtype, shape in _sized(low.g, node, args)]
     known = list(like) if isinstance(like, (list, tuple)) else [] if like is None else [like]
     made = low.g.several(op_type, *inputs, outputs=max(len(known), 1) if listed else len(node.outputs), domain=domain, **attrs)
     if known and all(isinstance(k, Value) for k in known) and len(known) >= len(made):

@@ -129,7 +129,7 @@ def _gelu(g: Builder, form: Form) -> Made:
     if g.opset >= 20 and (x.dtype != DataType.DOUBLE or form.attrs.get("approximate") == "tanh"):
         return form
     if form.attrs.get("approximate", "none") == "tanh":
-        cube = g.op("Mul", g.op("Mul", x, x), x)
+        cube = g.op("Pow", x, _number(g, 3.0, x))  # the form that ONNX Runtime fuses to FastGelu (0.4 of the time)
         inner = g.op("Add", x, g.op("Mul", cube, _number(g, 0.044715, x)))
         gate = g.op("Tanh", g.op("Mul", inner, _number(g, math.sqrt(2 / math.pi), x)))
     elif g.opset < 9:
