@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -9,6 +10,11 @@ from typing import Any
 import torch
 
 from onnxport.options import TrainingMode
+
+# A model runs in one mode at a time; while it is captured it is not itself (torch.export puts fake weights into it, batch norms move their
+# statistics), nor are globals of PyTorch. So one thread at a time runs models or reads their weights; an export inside of another is one
+# of the same thread.
+ONE_AT_A_TIME = threading.RLock()
 
 
 @contextmanager

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from onnxport import errors
+from onnxport import errors, notice
 from onnxport.aten.graph import Axis, Graph
 from onnxport.aten.graph import Value as Captured
 from onnxport.calls import Call
@@ -135,8 +134,8 @@ def _shapes(names: list[str], values: list[Captured], axes: Mapping[str, Mapping
         for axis, label in axes.get(name, {}).items():
             number = (value.shape or ())[axis]
             if seen.setdefault(label, number) != number and (label, number) not in symbols:
-                warnings.warn(f"dynamic_axes gives the name {label!r} to axes of size {seen[label]} and {number} in the example; "
-                              "they are taken for different sizes", UserWarning, stacklevel=6)
+                notice.warn(f"dynamic_axes gives the name {label!r} to axes of size {seen[label]} and {number} in the example; "
+                            "they are taken for different sizes", UserWarning)
             if (label, number) not in symbols:
                 text = label if seen[label] == number else f"{label}_{sum(1 for k, _ in symbols if k == label)}"
                 symbols[label, number] = known[text] if text in known else dims.symbol(text)

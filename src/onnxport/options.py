@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,7 +12,7 @@ import onnx.defs
 import onnx.helper
 import torch
 
-from onnxport import errors
+from onnxport import errors, notice
 
 OLDEST_OPSET = 7
 DEFAULT_OPSET = 18
@@ -132,7 +131,7 @@ def _member(kind: Any, value: Any, argument: str) -> Any:
     """Ours, PyTorch's member of the same name, or (deprecated spelling) None, and True or False for `training`."""
     if value is None or (isinstance(value, bool) and kind is TrainingMode):
         made = kind(0) if value is None else TrainingMode.TRAINING if value else TrainingMode.EVAL
-        warnings.warn(f"{argument}={value} is deprecated; write {argument}={kind.__name__}.{made.name}", DeprecationWarning, stacklevel=6)
+        notice.warn(f"{argument}={value} is deprecated; write {argument}={kind.__name__}.{made.name}", DeprecationWarning)
         return made
     name = getattr(value, "name", None)
     if isinstance(name, str) and name in kind.__members__:

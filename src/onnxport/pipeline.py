@@ -6,23 +6,22 @@ import contextlib
 import dataclasses
 import gc
 import threading
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 
-from onnxport import errors, pretty, progress, save
+from onnxport import errors, notice, pretty, progress, save
 from onnxport.aten import source
 from onnxport.aten.graph import walk
 from onnxport.aten.passes.functionalise import functionalise
 from onnxport.calls import Call
-from onnxport.capture import choose, decompositions
+from onnxport.capture import choose, decompositions, reads
 from onnxport.capture.trace import Traced
 from onnxport.lower import guards
 from onnxport.lower.lowering import Lowered, Lowering
-from onnxport.modes import select_model_mode_for_export
+from onnxport.modes import ONE_AT_A_TIME, select_model_mode_for_export
 from onnxport.naming import Interface, input_names, interface
 from onnxport.options import OperatorExportTypes, Options, TrainingMode, normalise
 from onnxport.passes import optimise
@@ -42,24 +41,30 @@ def export(model: Any, args: Any, f: Any = None, *, kwargs: dict[str, Any] | Non
     foreign = _foreign(options)
     if f is not None:
         save.check_target(f)
+    with ONE_AT_A_TIME, reads.apart(), _collector_paused():
+        program, nodes = _converted(model, args, kwargs, capture, dynamic_shapes, options, foreign)
+        if f is not None:
+            with progress.stage("save"):
+                save.write(program.model, f, external_data=external_data, nodes=nodes)
+    return program
+
+
+def _converted(model: Any, args: Any, kwargs: dict[str, Any] | None, capture: str, dynamic_shapes: Any, options: Options,
+               foreign: Any) -> tuple[ONNXProgram, Nodes]:
+    """The finished model of one call, and its nodes as they will be written."""
     model = choose.loaded(model)
     call = choose.call_of(model, args, kwargs)
     if choose.is_program(model):  # which is in the mode that it was captured in
         options = dataclasses.replace(options, training=TrainingMode.PRESERVE if choose.trains(model) else TrainingMode.EVAL)
     elif options.training == TrainingMode.PRESERVE and isinstance(model, torch.nn.Module) and not any(m.training for m in model.modules()):
         options = dataclasses.replace(options, training=TrainingMode.EVAL)
-    with _collector_paused():
-        with progress.stage("capture"), select_model_mode_for_export(model, options.training):
-            traced = choose.capture(model, call, input_names(call, options), capture, options.dynamic_axes, dynamic_shapes,
-                                    functions=foreign is not None and foreign.takes_functions(), modules=options.functions)
-        with progress.stage("convert"):
-            with select_model_mode_for_export(model, options.training):
-                built = settled(call, traced, options, foreign)
-            program, nodes = convert(call.model, call, built, options)
-        if f is not None:
-            with progress.stage("save"):
-                save.write(program.model, f, external_data=external_data, nodes=nodes)
-    return program
+    with progress.stage("capture"), select_model_mode_for_export(model, options.training):
+        traced = choose.capture(model, call, input_names(call, options), capture, options.dynamic_axes, dynamic_shapes,
+                                functions=foreign is not None and foreign.takes_functions(), modules=options.functions)
+    with progress.stage("convert"):
+        with select_model_mode_for_export(model, options.training):
+            built = settled(call, traced, options, foreign)
+        return convert(call.model, call, built, options)
 
 
 @dataclasses.dataclass
@@ -159,8 +164,8 @@ def mutated_outputs(lowering: Lowering, lowered: Lowered, face: Interface, optio
     if options.mutations == "error":
         raise errors.MutationError(f"the model updates {names}, and the file would not")
     if options.mutations == "warn":
-        warnings.warn(f"the model updates {names}, which the file does not; mutations=\"outputs\" returns the new values, \"ignore\" is silent",
-                      errors.MutationWarning, stacklevel=5)
+        notice.warn(f"the model updates {names}, which the file does not; mutations=\"outputs\" returns the new values, \"ignore\" is silent",
+                    errors.MutationWarning)
         return outputs
     for mutation in mutated:
         outputs.append(lowering.output(mutation.value))
@@ -172,8 +177,7 @@ def report(found: list[guards.Guard]) -> None:
     """One warning for all guards."""
     if found:
         lines = "\n".join(f"  {g}" for g in found)
-        warnings.warn(f"the exported file holds where:\n{lines}\n(Python decided on these; strict=True makes this an error)",
-                      errors.GuardWarning, stacklevel=5)
+        notice.warn(f"the exported file holds where:\n{lines}\n(Python decided on these; strict=True makes this an error)", errors.GuardWarning)
 
 
 def _places(model: Any) -> Where:

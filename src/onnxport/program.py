@@ -10,6 +10,7 @@ import onnx_ir as ir
 import torch
 
 from onnxport import runtime, save, structure
+from onnxport.modes import ONE_AT_A_TIME
 
 if TYPE_CHECKING:
     import onnx
@@ -42,17 +43,20 @@ class ONNXProgram:
     @property
     def model_proto(self) -> onnx.ModelProto:
         """The model as a new `onnx.ModelProto`, with a copy of the weights."""
-        return save.to_proto(self.model)
+        with ONE_AT_A_TIME:
+            return save.to_proto(self.model)
 
     def save(self, f: str | os.PathLike[str] | BinaryIO, external_data: bool | None = None) -> None:
         """Writes the model to a path or a binary stream; see `onnxport.save.write`."""
-        save.write(self.model, f, external_data=external_data)
+        with ONE_AT_A_TIME:
+            save.write(self.model, f, external_data=external_data)
 
     @property
     def session(self) -> runtime.Session:
         """The model in ONNX Runtime, loaded at the first use. Raises `runtime.RunError`."""
-        if self._session is None:
-            self._session = runtime.Session(self.model)
+        with ONE_AT_A_TIME:
+            if self._session is None:
+                self._session = runtime.Session(self.model)
         return self._session
 
     def __call__(self, *args: Any, **kwargs: Any) -> list[torch.Tensor]:

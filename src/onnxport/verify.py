@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from onnxport import calls, errors, runtime, structure
-from onnxport.modes import select_model_mode_for_export
+from onnxport.modes import ONE_AT_A_TIME, select_model_mode_for_export
 from onnxport.options import TrainingMode
 from onnxport.target import dims
 
@@ -138,7 +138,7 @@ class _Check:
     def _eager(self, tensors: Sequence[torch.Tensor]) -> list[Any]:
         model = self.call.model
         self.runs += 1
-        with torch.no_grad(), select_model_mode_for_export(model, self.mode), _buffers_kept(model), _seeded(self.runs):
+        with ONE_AT_A_TIME, torch.no_grad(), select_model_mode_for_export(model, self.mode), _buffers_kept(model), _seeded(self.runs):
             args, kwargs = self.call.spec.unflatten([t.detach().clone() for t in tensors])
             return _results(model(*args, **kwargs), len(self.session.outputs))
 

@@ -72,7 +72,7 @@ def test_dynamo_captures_by_torch_export(monkeypatch: pytest.MonkeyPatch) -> Non
     from onnxport.capture import choose
 
     real = choose.capture
-    monkeypatch.setattr(choose, "capture", lambda model, call, names, way, *rest: asked.append(way) or real(model, call, names, way, *rest))
+    monkeypatch.setattr(choose, "capture", lambda model, call, names, way, *rest, **more: asked.append(way) or real(model, call, names, way, *rest, **more))
     for options in ({"dynamo": True}, {"dynamo": False}, {}, {"dynamo": True, "capture": "trace"}):
         proto(Net(), (X,), **options)
     assert asked == ["export", "auto", "auto", "trace"]

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import functools
 import os
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 
-from onnxport import errors
+from onnxport import errors, notice
 from onnxport.calls import Call, bind
 from onnxport.capture import compiled, dynamic, script, wider
 from onnxport.capture.scopes import Noted
@@ -84,8 +83,8 @@ def capture(model: Any, call: Call, names: Sequence[str], way: str, axes: Mappin
     if not is_program(model) and way != "export":
         if script.is_script(model):
             if modules:
-                warnings.warn("export_modules_as_functions changes nothing: the calls of a scripted program are not known; export the module itself",
-                              UserWarning, stacklevel=5)
+                notice.warn("export_modules_as_functions changes nothing: the calls of a scripted program are not known; export the module itself",
+                            UserWarning)
             return _marked(script.capture(call.model, call, list(call.names)), names, wanted, shapes is not None)
         try:
             traced = _traced(model, call, names, wanted, shapes is not None, functions, _noted(modules))

@@ -382,6 +382,17 @@ def replaced() -> list[torch.Tensor]:
 
 
 @contextlib.contextmanager
+def apart() -> Iterator[None]:
+    """What runs inside belongs to no capture around it: an export inside of another."""
+    before, _recorder.reads = _recorder.reads, None
+    try:
+        with torch_private.untraced(), torch_private.without_modes():
+            yield
+    finally:
+        _recorder.reads = before
+
+
+@contextlib.contextmanager
 def recorded() -> Iterator[list[tuple[str, Any, Any, str]]]:
     """Collects (kind, traced value, what Python saw, source line) of every read in this thread."""
     before = _recorder.reads, _recorder.literals, _recorder.replaced, _recorder.followed

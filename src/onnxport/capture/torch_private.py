@@ -69,6 +69,7 @@ __all__ = [
     "untraced",
     "variable_name_lookup",
     "vmap_module",
+    "without_modes",
 ]
 
 
@@ -114,6 +115,12 @@ def known_to_scripts(function: Any, name: str) -> None:
 def schemas_of(name: str) -> list[Any]:
     """All schemas registered under an operator name such as ``aten::add``."""
     return list(torch._C._jit_get_schemas_for_operator(name))
+
+
+def without_modes() -> contextlib.AbstractContextManager[Any]:
+    """Inside, tensors are what they are, though torch.export captures around."""
+    found: contextlib.AbstractContextManager[Any] = importlib.import_module("torch.utils._python_dispatch")._disable_current_modes()
+    return found
 
 
 @contextlib.contextmanager

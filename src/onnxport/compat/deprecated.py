@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
+from onnxport import notice
 from onnxport.capture import choose, script
 from onnxport.compat import artifacts
 from onnxport.options import OperatorExportTypes
@@ -28,17 +28,17 @@ _ABSENT: dict[str, tuple[Any, str]] = {
 }
 
 
-def translated(given: dict[str, Any], function: str = "export", stacklevel: int = 4, model: Any = None) -> dict[str, Any]:
+def translated(given: dict[str, Any], function: str = "export", model: Any = None) -> dict[str, Any]:
     """Other arguments in today's spelling. One that never existed is a TypeError, as for any function."""
     result: dict[str, Any] = {}
     for name, value in given.items():
         if name in _GONE:
-            warnings.warn(f"the argument {name} of {function} is deprecated: {_GONE[name]}", DeprecationWarning, stacklevel=stacklevel)
+            notice.warn(f"the argument {name} of {function} is deprecated: {_GONE[name]}", DeprecationWarning)
             result.update(_meaning(name, value))
         elif name in _ABSENT:
             neutral, why = _ABSENT[name]
             if value != neutral:
-                warnings.warn(f"{name}={value!r} changes nothing in {function}: {why}", UserWarning, stacklevel=stacklevel)
+                notice.warn(f"{name}={value!r} changes nothing in {function}: {why}", UserWarning)
         elif name == "dynamo":
             result.update(_captured(value, model))
         elif name not in artifacts.ARGUMENTS:

@@ -14,7 +14,7 @@ from onnxport.capture import choose, decompositions, torch_private
 from onnxport.compat import deprecated
 from onnxport.lower import missing
 from onnxport.lower.decompose import Decomposer
-from onnxport.modes import select_model_mode_for_export
+from onnxport.modes import ONE_AT_A_TIME, select_model_mode_for_export
 from onnxport.naming import input_names
 from onnxport.options import OperatorExportTypes, TrainingMode
 from onnxport.symbolics import registry
@@ -58,7 +58,7 @@ def unconvertible_ops(model: Any, args: Any, training: Any = TrainingMode.EVAL, 
     """The model's TorchScript graph, and the names of the operators in it that cannot be exported, once for each time that they occur."""
     made = options.normalise(training=training, opset_version=opset_version)
     call = choose.call_of(model, args, None)
-    with select_model_mode_for_export(model, made.training):
+    with ONE_AT_A_TIME, select_model_mode_for_export(model, made.training):
         graph = _graph(model, call)
         traced = choose.capture(model, call, input_names(call, made), "auto", {}, None)
     functionalise(traced.graph)

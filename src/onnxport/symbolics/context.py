@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from onnxport import errors
+from onnxport import errors, notice
 from onnxport.capture import scratch as jit
 from onnxport.symbolics import versions
 from onnxport.target.dims import Dim
@@ -259,8 +258,8 @@ class GraphContext:
 
     def _own_domain(self, op_type: str) -> str:
         domain = self._namespace if self._namespace not in ("", "aten", "prim") else "custom"
-        warnings.warn(f"{op_type} is no operator of ONNX; it is written as {domain}::{op_type}. Name a domain yourself: "
-                      f"g.op(\"{domain}::{op_type}\", ...)", UserWarning, stacklevel=6)
+        notice.warn(f"{op_type} is no operator of ONNX; it is written as {domain}::{op_type}. Name a domain yourself: "
+                    f"g.op(\"{domain}::{op_type}\", ...)", UserWarning)
         return domain
 
     def _subgraph(self, block: Any) -> Block:
