@@ -6,6 +6,8 @@ wrong argument are `ValueError`s or `TypeError`s too, so that either habit of ca
 
 from __future__ import annotations
 
+import re
+
 
 class OnnxExporterError(RuntimeError):
     """Base of all errors of this package."""
@@ -41,6 +43,12 @@ class UnsupportedOperatorError(OnnxExporterError):
 
 class UnsupportedError(OnnxExporterError):
     """An operator is known, but not with these arguments, this dtype or at this opset."""
+
+    @property
+    def lowest(self) -> int | None:
+        """The opset that can, by the message's own words."""
+        found = re.search(r"needs opset (\d+) or higher", str(self))
+        return None if found is None else int(found[1])
 
 
 class ShapeError(OnnxExporterError):

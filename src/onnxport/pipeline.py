@@ -96,6 +96,7 @@ def settled(call: Call, traced: Traced, options: Options, foreign: Any) -> Built
             other = capture()
             built = build(call, other, options, foreign)
             if other.gives(call.tensors, traced.results):
+                progress.note("captured once more with the sizes %s", sizes)
                 return built
     if refusal is not None:
         raise refusal
@@ -131,8 +132,12 @@ def convert(model: Any, call: Call, made: Built, options: Options) -> tuple[ONNX
                  producer_version=__version__)
     optimise.run(built, options)
     nodes = save.check(built)
+    progress.note("%d nodes, %d initializers, %d functions, opset %d", built.graph.num_nodes(), len(built.graph.initializers), len(built.functions),
+                  options.opset)
     if options.verbose:
-        print(pretty.text(built))
+        text = pretty.text(built)
+        print(text)
+        progress.detail(text)
     report(found)
     program = ONNXProgram(built, input_names=face.input_names, output_names=face.output_names, guards=found, source=model,
                        args=call.args, kwargs=call.kwargs, dynamic_axes=face.axes, training=options.training, capture=made.traced.way,

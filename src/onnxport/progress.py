@@ -33,6 +33,16 @@ def stage(name: str) -> Iterator[None]:
         _logger.info("%s: %.2f s", name, seconds)
 
 
+def note(message: str, *args: object) -> None:
+    """Logs what was decided or made."""
+    _logger.info(message, *args)
+
+
+def detail(text: str) -> None:
+    """Logs what is long."""
+    _logger.debug("%s", text)
+
+
 @contextmanager
 def listening(listener: Listener) -> Iterator[None]:
     """Calls `listener` for the stages of exports that run inside, in this thread."""

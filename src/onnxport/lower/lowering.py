@@ -17,6 +17,7 @@ from onnxport.lower.decompose import Decomposer, Decompositions
 from onnxport.lower.guards import Guard
 from onnxport.lower.looping import Form
 from onnxport.lower.python import Journal
+from onnxport.lower.refusals import Refusals
 from onnxport.module_calls import ModuleCall, call_of
 from onnxport.ops import registry
 from onnxport.target import dims
@@ -43,6 +44,9 @@ class Foreign(Protocol):
 
     def fallback(self, node: Node) -> Handler | None:
         """What goes where there is no built-in translation."""
+
+    def since(self, node: Node) -> int | None:
+        """The lowest opset above the present one at which there is a translation."""
 
 
 class Lowering:
@@ -77,8 +81,8 @@ class Lowering:
 
     def run(self) -> Lowered:
         """Lowers all nodes; missing operators are reported together before anything is built."""
-        missing.check(self.graph, self.knows, self.missing_inside)
-        self.block(self.graph.block)
+        missing.check(self.graph, self.knows, self.missing_inside, self.known_since)
+        Refusals(self).lower(self.graph.block)
         self.leave_calls()
         outputs = [self.output(o) for o in self.graph.outputs]
         return Lowered(self.g, outputs, self.env)
@@ -107,6 +111,10 @@ class Lowering:
         if self.foreign is not None and (self.foreign.find(node) or self.foreign.fallback(node)):
             return True
         return missing.has_function(node) or (self.decomposer is not None and self.decomposer.exists(node))
+
+    def known_since(self, node: Node) -> int | None:
+        """The higher opset from which on somebody else translates a node."""
+        return None if self.foreign is None else self.foreign.since(node)
 
     def missing_inside(self, node: Node) -> list[str]:
         """The operators without a translation that a node would be decomposed into."""

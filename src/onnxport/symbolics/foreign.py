@@ -65,6 +65,10 @@ class Foreign:
             return _keep_node
         return _keep_aten if self.keep in ("aten", "all aten") and _is_aten(node) else None
 
+    def since(self, node: Node) -> int | None:
+        """The lowest opset above that of the export for which a symbolic function is registered."""
+        return self.functions.since(node.op, node.overload, self.opset)
+
     def _registered(self, low: Lowering, node: Node, args: dict[str, Any], since: int, function: Callable[..., Any]) -> Any:
         namespace = node.op.partition("::")[0]
         g = GraphContext(low.g, form=since, namespace=namespace, call=_caller(low, node))

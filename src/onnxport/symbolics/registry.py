@@ -31,6 +31,11 @@ class Snapshot:
                 return since, known[since]
         return None
 
+    def since(self, op: str, overload: str, opset: int) -> int | None:
+        """The lowest opset above `opset` for which there is a function."""
+        known = [version for name in (f"{op}.{overload}", op) for version in self.functions.get(name, ()) if version > opset]
+        return min(known, default=None)
+
 
 def register_custom_op_symbolic(symbolic_name: str, symbolic_fn: Function, opset_version: int) -> None:
     """Translates the operator `symbolic_name` ("domain::operator") by `symbolic_fn` from `opset_version` on, before any built-in.
