@@ -143,6 +143,30 @@ def test_what_is_done_to_a_mask_is_done_once() -> None:
     assert len(program.model_proto.graph.node) == 6 + 3 * 6  # the keys are transposed once too
 
 
+def expanded(x: torch.Tensor) -> torch.Tensor:
+    """Each head twice, as transformers does it."""
+    b, heads, length, size = x.shape
+    return x[:, :, None].expand(b, heads, 2, length, size).reshape(b, heads * 2, length, size)
+
+
+REPEATED = {"expanded": expanded, "interleaved": lambda x: x.repeat_interleave(2, dim=1), "indexed": lambda x: x[:, [0, 0, 1, 1]]}
+OTHERS = {"tiled": lambda x: x.repeat(1, 2, 1, 1), "other_order": lambda x: x[:, [0, 1, 0, 1]], "uneven": lambda x: x[:, [0, 0, 0, 1]]}
+
+
+@pytest.mark.parametrize("opset", [11, 18, 23])
+@pytest.mark.parametrize("name", [*REPEATED, *OTHERS])
+def test_heads_that_are_repeated(name: str, opset: int) -> None:
+    """Keys and values are not copied for the queries that share them."""
+    more = {**REPEATED, **OTHERS}[name]
+    attend = lambda q, k, v, mask: sdpa(q, more(k), more(v), mask)
+    inputs = lambda b, length, keys: (x(b, 4, length, 4), x(b, 2, keys, 4), x(b, 2, keys, 4), bools(b, 1, length, keys))
+    check(Case(name, attend, inputs(2, 3, 5), [inputs(1, 1, 7), inputs(3, 2, 2)], DYNAMIC | {3: {0: "b", 2: "l", 3: "s"}}), opset)
+    axes = {"q": {0: "b", 2: "l"}, "k": {0: "b", 2: "s"}, "v": {0: "b", 2: "s"}, "mask": {0: "b", 2: "l", 3: "s"}}
+    program = onnxport.export(attend, inputs(2, 3, 5), None, opset_version=opset, dynamic_axes=axes)
+    copies = {"Expand", "Gather", "Tile"} & {node.op_type for node in program.model_proto.graph.node}
+    assert bool(copies) == (name in OTHERS)
+
+
 class Attend(nn.Module):
     """A module around the function."""
 

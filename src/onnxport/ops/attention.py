@@ -38,6 +38,9 @@ def scaled_dot_product_attention(g: Builder, query: Value, key: Value, value: Va
     takes part) or float (added) -> (..., heads, L, Ev). A query that may look at nothing gives 0.
     ONNX Mul, Transpose, MatMul, Add, Softmax, MatMul; Attention where ONNX Runtime has a kernel that gives the same numbers.
     """
+    once = _unrepeated(key), _unrepeated(value)
+    if once[0] is not None and once[1] is not None and dims.equal(shape_of(once[0])[-3], shape_of(once[1])[-3]):
+        key, value, enable_gqa = once[0], once[1], True
     if dropout_p == 0 and _one_node(g, query, key, value, attn_mask, scale, enable_gqa):
         given = () if attn_mask is None else (_whole_rows(g, attn_mask, shape_of(query)[-2]),)
         attrs: dict[str, Any] = {"is_causal": int(is_causal), **({} if scale is None else {"scale": float(scale)})}
@@ -67,6 +70,40 @@ def attention(g: Builder, query: Value, key: Value, value: Value, mask: Value | 
     if grouped:
         result = reshape(g, result, [*heads[:-1], shape_of(result)[-1]])
     return result, scores
+
+
+def _unrepeated(x: Value) -> Value | None:
+    """The tensor each of whose heads stands in `x` several times in a row, as decoders do where queries share keys; None for any other.
+
+    The whole cache is not copied then: with a past of 2048 and four queries a key that is most of the time of a step.
+    """
+    if x.node is None or x.node.domain or len(shape_of(x)) < 4:
+        return None
+    source = x.node.inputs[0]
+    if x.node.op_type == "Gather":
+        index = x.node.inputs[1]
+        return source if source is not None and index is not None and _in_a_row(source, index, x) else None
+    if x.node.op_type != "Reshape" or source is None or source.node is None or source.node.op_type != "Expand":
+        return None
+    single = source.node.inputs[0]
+    before = single.node.inputs[0] if single is not None and single.node is not None and single.node.op_type in ("Unsqueeze", "Reshape") else None
+    if single is None or before is None or before.shape is None or len(before.shape) != len(shape_of(x)):
+        return None
+    *outer, groups, length, size = before.shape
+    share = dims.floordiv(shape_of(x)[-3], groups)
+    wanted = ([*outer, groups, 1, length, size], [*outer, groups, share, length, size], [*outer, groups * share, length, size])
+    return before if all(_same(shape_of(v), sizes) for v, sizes in zip((single, source, x), wanted, strict=True)) else None
+
+
+def _in_a_row(source: Value, index: Value, x: Value) -> bool:
+    axis, heads, groups = len(shape_of(x)) - 3, shape_of(x)[-3], shape_of(source)[-3]
+    if index.const is None or not isinstance(groups, int) or not isinstance(heads, int) or x.node is None or x.node.attrs.get("axis") != axis:
+        return False
+    return groups > 0 and index.const.tensor.tolist() == [i for i in range(groups) for _ in range(heads // groups)]
+
+
+def _same(shape: Sequence[Size], wanted: Sequence[Size]) -> bool:
+    return len(shape) == len(wanted) and all(map(dims.equal, shape, wanted))
 
 
 def _one_node(g: Builder, query: Value, key: Value, value: Value, mask: Value | None, scale: float | None, grouped: bool) -> bool:
