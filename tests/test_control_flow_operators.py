@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -216,3 +218,14 @@ def test_a_refusal_says_why_torch_export_was_tried() -> None:
 def test_an_older_opset_is_refused_with_a_reason() -> None:
     with pytest.raises(errors.UnsupportedError, match="a scan needs opset 9"):
         onnxport.export(Net(running), (INPUTS[0],), opset_version=8)
+
+
+def test_a_fresh_process() -> None:
+    """torch.cond imports torch's compiler at its first call, which is inside the trace here."""
+    code = ("import torch, onnxport\n"
+            "class Net(torch.nn.Module):\n"
+            "    def forward(self, x):\n"
+            "        return torch.cond(x.sum() > 0, lambda y: y + 1, lambda y: y - 1, (x,))\n"
+            "print(onnxport.export(Net(), (torch.rand(3),))(torch.ones(3)))\n")
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "tensor([2., 2., 2.])" in ran.stdout

@@ -41,8 +41,9 @@ def patches(active: Callable[[], bool], stacked: Callable[[Any], torch.Tensor]) 
     def make(args: tuple[Any, ...], dtype: torch.dtype) -> torch.Tensor | None:
         return _made(args, dtype, stacked) if active() else None
 
-    def new(cls: Any, *args: Any, **kwargs: Any) -> Any:
-        made = make(args, torch.get_default_dtype()) if cls is torch.Tensor and not kwargs else None
+    def new(*given: Any, **kwargs: Any) -> Any:  # torch._dynamo, once imported, refuses all other parameters than these
+        cls, *args = given
+        made = make(tuple(args), torch.get_default_dtype()) if cls is torch.Tensor and not kwargs else None
         return torch_private.new_tensor(cls, *args, **kwargs) if made is None else made
 
     typed = [(torch, name, _Typed(name, (), {"original": getattr(torch, name), "make": staticmethod(make)})) for name in _TYPED]
