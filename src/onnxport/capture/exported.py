@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
@@ -13,7 +15,7 @@ import torch
 from onnxport import errors
 from onnxport.aten.graph import Axis, Block, Graph, Mutation, Node, Read, Value
 from onnxport.calls import Call
-from onnxport.capture import dynamic, fx, higher, torch_private, wider
+from onnxport.capture import composites, dynamic, fx, higher, torch_private, wider
 from onnxport.capture.dynamic import Wanted
 from onnxport.capture.fx_values import constant, typed
 from onnxport.capture.retraced import Retraced
@@ -71,17 +73,29 @@ def compile_call(call: Call, names: Sequence[str], wanted: Sequence[Wanted], mod
     """`torch.export.export` of a module; its refusals become `CaptureError`s that keep its words.
 
     modules: those whose calls become functions: all, or those of these classes.
-    An example of size 1 can make torch.export fix a dynamic axis to it (attention takes another way there): larger ones are tried then.
+    Where it fixes a dynamic axis to the example's size it is tried again: with operators kept whole that lose sizes (see `composites`), and
+    at larger examples (attention takes another way at size 1); last, as a model that computes derivatives.
     """
-    try:
-        return _compiled(call, call.tensors, names, wanted, modules)
-    except errors.CaptureError:
-        for example in wider.examples(call.tensors, names, wanted):
-            with contextlib.suppress(errors.CaptureError):
-                return _compiled(call, example.tensors, names, wanted, modules)
-        with contextlib.suppress(errors.CaptureError):
-            return retrace_call(call, names, wanted)
-        raise
+    refusal: errors.CaptureError | None = None
+    for way in _ways(call, names, wanted, modules):
+        try:
+            return way()
+        except errors.CaptureError as error:
+            refusal = refusal or error
+    assert refusal is not None
+    raise refusal
+
+
+def _ways(call: Call, names: Sequence[str], wanted: Sequence[Wanted], modules: Modules) -> Iterator[Callable[[], Traced]]:
+    def at(tensors: Sequence[torch.Tensor], mode: AbstractContextManager[Any]) -> Traced:
+        with mode:
+            return _compiled(call, tensors, names, wanted, modules)
+
+    yield functools.partial(at, call.tensors, contextlib.nullcontext())
+    yield functools.partial(at, call.tensors, composites.Kept())
+    for example in wider.examples(call.tensors, names, wanted):
+        yield functools.partial(at, example.tensors, contextlib.nullcontext())
+    yield functools.partial(retrace_call, call, names, wanted)
 
 
 def retrace_call(call: Call, names: Sequence[str], wanted: Sequence[Wanted]) -> Traced:

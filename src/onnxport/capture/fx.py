@@ -13,7 +13,7 @@ import torch
 from onnxport import errors
 from onnxport.aten.graph import Arg, Block, Node, Read, Schema, Value
 from onnxport.aten.source import where
-from onnxport.capture import higher, torch_private
+from onnxport.capture import composites, higher, torch_private
 from onnxport.capture import schema as schemas
 from onnxport.capture.fx_values import constant, number, typed
 from onnxport.module_calls import ModuleCall, Scope, annotated
@@ -100,14 +100,14 @@ class Reader:
 
     def call(self, node: torch.fx.Node, into: Block) -> None:
         """One operator."""
-        target = node.target
+        target: Any = node.target
         if target is operator.getitem:
             items = self.resolve(node.args[0])
             self.env[node] = items[node.args[1]]
             return
         scope, source = _scope(node, self.prefix, self.calls), Source(node.meta.get("stack_trace") or "")
         if isinstance(target, torch_private.OpOverload):
-            made = self.overload(node, target, scope, source)
+            made = self.overload(node, composites.original(target), scope, source)
         elif target in _ON_SIZES:
             made = self.on_sizes(node, scope, source)
         elif target is torch.sym_sum:

@@ -1,0 +1,172 @@
+"""Operators that PyTorch computes of others in C++ with the example's sizes: torch.export would fix a dynamic axis to them.
+
+Where it does, the model is exported once more with these operators kept whole: as operators of our own, of which torch.export
+only asks the sizes of the results. They are read as what they stand for.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+Tensor = torch.Tensor
+_ATEN: Any = torch.ops.aten
+
+
+class Kept(TorchFunctionMode):
+    """Inside, these operators stay whole."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None) -> Any:
+        given, kept = kwargs or {}, _functions().get(func)
+        if kept is None:
+            return func(*args, **given)
+        if kept.adapt is None:
+            return kept.call(*args, **given)
+        adapted = kept.adapt(*args, **given)
+        return func(*args, **given) if adapted is None else kept.call(*adapted)
+
+
+class _Kept:
+    """One operator. names: PyTorch's functions for it.   sizes: a fake result.
+
+    adapt: the operator's arguments for a call of such a function; None where it is a call of another overload.
+    """
+
+    def __init__(self, overload: Any, names: Sequence[Any], sizes: Callable[..., Any], adapt: Callable[..., tuple[Any, ...] | None] | None = None):
+        self.overload, self.names, self.adapt = overload, names, adapt
+        schema = overload._schema
+        self.name = f"{schema.name.rpartition('::')[2]}_{schema.overload_name or 'default'}"
+        text = str(schema)
+        _library().define(self.name + re.sub(r"\bint\b", "SymInt", text[text.index("("):]))
+        self.call = getattr(getattr(torch.ops, _NAMESPACE), self.name).default
+        torch.library.register_fake(f"{_NAMESPACE}::{self.name}", sizes, lib=_library())
+
+
+_NAMESPACE = "onnxport_kept"
+
+
+@functools.cache
+def _library() -> Any:
+    return torch.library.Library(_NAMESPACE, "DEF")
+
+
+@functools.cache
+def _kept() -> list[_Kept]:
+    rnn = [(name, getattr(_ATEN, name).input) for name in ("gru", "rnn_tanh", "rnn_relu")]
+    return [
+        _Kept(_ATEN.lstm.input, [torch.lstm], _lstm, _padded),
+        *(_Kept(overload, [getattr(torch, name)], _rnn, _padded) for name, overload in rnn),
+        _Kept(_ATEN.cov.default, [torch.cov, Tensor.cov], _cov),
+        _Kept(_ATEN.corrcoef.default, [torch.corrcoef, Tensor.corrcoef], _corrcoef),
+        _Kept(_ATEN.linspace.default, [torch.linspace], _spaced, _of_numbers),
+        _Kept(_ATEN.logspace.default, [torch.logspace], _spaced, _of_numbers),
+        _Kept(_ATEN.linalg_matrix_norm.default, [torch.linalg.matrix_norm], _norm, _of_order),
+        _Kept(_ATEN.kron.default, [torch.kron, Tensor.kron], _kron),
+        _Kept(_ATEN.linalg_norm.default, [torch.linalg.norm], _norm, _of_order),
+        _Kept(_ATEN.affine_grid_generator.default, [torch.nn.functional.affine_grid], _affine_grid, _of_affine_grid),
+        _Kept(_ATEN.max_pool1d.default, [torch.nn.functional.max_pool1d], _max_pool1d, _of_max_pool1d),
+    ]
+
+
+@functools.cache
+def _functions() -> dict[Any, _Kept]:
+    return {name: kept for kept in _kept() for name in kept.names}
+
+
+@functools.cache
+def _originals() -> dict[Any, Any]:
+    return {kept.call: kept.overload for kept in _kept()}
+
+
+def original(target: Any) -> Any:
+    """The operator that one of ours stands for; any other as it is."""
+    return _originals()[target] if target.namespace == _NAMESPACE else target
+
+
+# ---------------------------------------------------------------------- sizes of results
+
+
+def _padded(*args: Any) -> tuple[Any, ...] | None:
+    """(input, states, weights, has_biases, ...); a call on packed sequences has its lengths in the second place."""
+    return args if isinstance(args[3], bool) else None
+
+
+def _of_numbers(*args: Any, dtype: torch.dtype | None = None, device: Any = None, **kwargs: Any) -> tuple[Any, ...] | None:
+    return None if kwargs or dtype is not None or any(isinstance(arg, Tensor) for arg in args) else args
+
+
+def _of_order(A: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, out: Any = None, dtype: Any = None) -> tuple[Any, ...] | None:
+    if out is not None or dtype is not None or not isinstance(ord, (int, float)):
+        return None
+    return A, ord, list(range(A.dim())) if dim is None else [dim] if isinstance(dim, int) else list(dim), keepdim
+
+
+def _of_affine_grid(theta: Tensor, size: Sequence[Any], align_corners: bool | None = None) -> tuple[Any, ...]:
+    return theta, list(size), bool(align_corners)
+
+
+def _of_max_pool1d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False,
+                   return_indices: bool = False) -> tuple[Any, ...] | None:
+    return None if return_indices else (input, *map(_listed, (kernel_size, stride, padding, dilation)), ceil_mode)
+
+
+def _listed(size: Any) -> list[Any]:
+    return list(size) if isinstance(size, (list, tuple)) else [] if size is None else [size]
+
+
+def _lstm(input: Tensor, hx: Sequence[Tensor], params: Sequence[Tensor], has_biases: bool, num_layers: int, dropout: float, train: bool,
+          bidirectional: bool, batch_first: bool) -> tuple[Tensor, Tensor, Tensor]:
+    h, c = hx
+    return input.new_empty([*input.shape[:-1], h.shape[-1] * (2 if bidirectional else 1)]), h.clone(), c.clone()
+
+
+def _rnn(input: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: bool, num_layers: int, dropout: float, train: bool,
+         bidirectional: bool, batch_first: bool) -> tuple[Tensor, Tensor]:
+    return input.new_empty([*input.shape[:-1], hx.shape[-1] * (2 if bidirectional else 1)]), hx.clone()
+
+
+def _float(x: Tensor) -> torch.dtype:
+    return x.dtype if x.is_floating_point() or x.is_complex() else torch.get_default_dtype()
+
+
+def _cov(self: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
+    dtype = _float(self) if aweights is None else torch.promote_types(_float(self), aweights.dtype)
+    return self.new_empty([self.shape[0]] * 2 if self.dim() == 2 else [], dtype=dtype)
+
+
+def _corrcoef(self: Tensor) -> Tensor:
+    return self.new_empty([self.shape[0]] * 2 if self.dim() == 2 else [], dtype=_float(self))
+
+
+def _spaced(start: Any, end: Any, steps: Any, base: float = 10.0, *, dtype: torch.dtype | None = None, layout: Any = None, device: Any = None,
+            pin_memory: Any = None) -> Tensor:
+    return torch.empty([steps], dtype=dtype, device=device)
+
+
+def _norm(self: Tensor, ord: Any, dim: Sequence[int], keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Tensor:
+    gone = {d % self.dim() for d in dim}
+    sizes = [1 if d in gone else size for d, size in enumerate(self.shape) if keepdim or d not in gone]
+    return self.new_empty(sizes, dtype=self.abs().dtype)
+
+
+def _kron(self: Tensor, other: Tensor) -> Tensor:
+    rank = max(self.dim(), other.dim())
+    a, b = ([1] * (rank - t.dim()) + list(t.shape) for t in (self, other))
+    return self.new_empty([x * y for x, y in zip(a, b, strict=True)], dtype=torch.result_type(self, other))
+
+
+def _affine_grid(theta: Tensor, size: Sequence[Any], align_corners: bool) -> Tensor:
+    return theta.new_empty([size[0], *size[2:], len(size) - 2])
+
+
+def _max_pool1d(self: Tensor, kernel_size: Sequence[int], stride: Sequence[int] = (), padding: Sequence[int] = (0,), dilation: Sequence[int] = (1,),
+                ceil_mode: bool = False) -> Tensor:
+    (kernel, pad, step) = kernel_size[0], padding[0], (list(stride) or list(kernel_size))[0]
+    room = self.shape[-1] + 2 * pad - dilation[0] * (kernel - 1) - 1
+    count = (room + (step - 1 if ceil_mode else 0)) // step + 1
+    return self.new_empty([*self.shape[:-1], count])
