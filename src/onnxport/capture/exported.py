@@ -15,7 +15,7 @@ import torch
 from onnxport import errors
 from onnxport.aten.graph import Axis, Block, Graph, Mutation, Node, Read, Value
 from onnxport.calls import Call
-from onnxport.capture import composites, dynamic, fx, higher, torch_private, wider
+from onnxport.capture import composites, decisions, dynamic, fx, higher, torch_private, wider
 from onnxport.capture.dynamic import Wanted
 from onnxport.capture.fx_values import constant, typed
 from onnxport.capture.retraced import Retraced
@@ -108,7 +108,8 @@ def _compiled(call: Call, tensors: Sequence[torch.Tensor], names: Sequence[str],
     flat: Any = _Flat(call)
     state = state_of(call.model)
     shapes = tuple({axis: ask.dim for axis, ask in asks.items()} or None for asks in wanted)
-    with torch_private.exporting(), torch_private.slow_attention(), torch_private.any_size(), torch.no_grad(), state.unchanged():
+    with (torch_private.exporting(), torch_private.slow_attention(), torch_private.any_size(), torch.no_grad(), state.unchanged(),
+          decisions.noted(), torch_private.quiet("torch.fx.experimental.symbolic_shapes")):
         try:
             if retrace:
                 flat = Retraced(flat, tensors, wanted)
@@ -117,7 +118,7 @@ def _compiled(call: Call, tensors: Sequence[torch.Tensor], names: Sequence[str],
         except errors.OnnxExporterError:
             raise
         except Exception as cause:
-            words = f"{type(cause).__name__}: {_readable(str(cause), names)}"
+            words = f"{type(cause).__name__}: {_readable(str(cause), names)}{_places(cause, names, wanted)}"
             raise errors.CaptureError(f"torch.export refuses the model: {words}") from cause
     traced = read(program, state, prefix=_PREFIX, calls=_calls(call.model, modules))
     graph = traced.graph
@@ -138,6 +139,13 @@ def _distinct(tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
         made.append(tensor.detach().clone() if id(tensor) in seen else tensor.detach())
         seen.add(id(tensor))
     return tuple(made)
+
+
+def _places(cause: BaseException, names: Sequence[str], wanted: Sequence[Wanted]) -> str:
+    """The user's lines that decide over the dynamic axes."""
+    lines = [f"\n  {line} decides over axis {axis} of {names[number]}" for (number, axis), line in sorted(decisions.of_error(cause).of_axes().items())
+             if number < len(names) and axis in wanted[number]]
+    return "".join(lines)
 
 
 def _readable(words: str, names: Sequence[str]) -> str:
@@ -189,8 +197,7 @@ def read(program: Any, state: State | None, prefix: str = "", calls: fx.Calls | 
     """An `ExportedProgram` as an `aten.Graph`. state: of the module that it was made from (its weights then keep that order)."""
     program = _without_modes(program)
     signature = program.graph_signature
-    checks = Checks(program)
-    reader = fx.Reader(lambda target: _attribute(program, target), prefix, checks.is_check, calls)
+    reader = fx.Reader(lambda target: _attribute(program, target), prefix, Checks(program).place, calls)
     placeholders = [node for node in program.graph.nodes if node.op == "placeholder"]
     kept = _Kept(program, prefix)
     inputs: list[Value] = []
@@ -399,19 +406,23 @@ class Checks:
 
     def __init__(self, program: Any):
         found: dict[str, Any] = {}
+        size: Any = None
         for node in program.graph.nodes:
             value = node.meta.get("val")
-            size: Any = next((s for s in value.shape if isinstance(s, torch.SymInt)), None) if isinstance(value, torch.Tensor) else None
+            size = next((s for s in value.shape if isinstance(s, torch.SymInt)), None) if isinstance(value, torch.Tensor) else None
             if size is not None:
                 asserts = getattr(size.node.shape_env, "deferred_runtime_asserts", {})
                 found = {str(a.expr): a.expr for many in asserts.values() for a in many if not str(a.msg).startswith("evaluate_expr")}
                 break
         self._found = found
+        self.decisions = decisions.Decisions(None if size is None else size.node.shape_env)
 
-    def is_check(self, message: str) -> bool:
-        """Whether this message of an assertion in the graph belongs to such a demand."""
+    def place(self, message: str) -> str | None:
+        """Where the program took the branch that an assertion with this message stands for; None for such a demand."""
         matched = re.fullmatch(r"Runtime assertion failed for expression (.*) on node '.*'", message)
-        return matched is not None and matched[1] in self._found
+        if matched is None:
+            return "a branch that torch.export took"
+        return None if matched[1] in self._found else self.decisions.of_text(matched[1]) or "a branch that torch.export took"
 
     def implies(self, symbol: Any, low: int) -> bool:
         """Whether the demands leave no size of `symbol` just below `low`."""
@@ -428,10 +439,10 @@ def _guards(program: Any, graph: Graph, shapes: dict[str, tuple[Any, ...]], firs
         made.append(node)
         return node.outputs[0]
 
-    def holds(op: str, left: Any, right: Any) -> None:
+    def holds(op: str, left: Any, right: Any, place: str | None) -> None:
         node = Node(op, "int", {"a": left, "b": right}, [Value("bool")])
         made.append(node)
-        graph.reads.append(Read("bool", node.outputs[0], True, "found by torch.export, which does not say where"))
+        graph.reads.append(Read("bool", node.outputs[0], True, place or "found by torch.export, which does not say where"))
 
     checks = Checks(program)
     for symbol, bounds in program.range_constraints.items():
@@ -439,12 +450,12 @@ def _guards(program: Any, graph: Graph, shapes: dict[str, tuple[Any, ...]], firs
             at, axis = first[str(symbol)], named.get(str(symbol), Axis(""))
             low, high = dynamic.bound(bounds.lower), dynamic.bound(bounds.upper)
             if low is not None and low > max(axis.low, 2) and not checks.implies(symbol, low):  # 2 is what torch.export takes for granted
-                holds("aten::ge", size(*at), low)
+                holds("aten::ge", size(*at), low, checks.decisions.of_symbol(symbol))
             if high is not None and (axis.high is None or high < axis.high):
-                holds("aten::le", size(*at), high)
+                holds("aten::le", size(*at), high, checks.decisions.of_symbol(symbol))
     for value in graph.inputs:
         for position, text in enumerate(map(str, shapes[value.name or ""])):
             one = first.get(text)
             if one is not None and one != (value, position) and (value.symbolic or ())[position] != (one[0].symbolic or ())[one[1]]:
-                holds("aten::eq", size(*one), size(value, position))
+                holds("aten::eq", size(*one), size(value, position), checks.decisions.of_equal(text))
     graph.block.nodes[:0] = made

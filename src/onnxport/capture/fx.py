@@ -55,14 +55,14 @@ class Reader:
 
     reads: what the program asserts of sizes: branches that were taken while it was captured.
     prefix: a path that stands before the names of all modules.
-    is_check: whether an assertion with this message is one that PyTorch itself makes of what it is given.
+    place: where the program took the branch that an assertion with this message stands for; None for what PyTorch itself demands.
     calls: the module calls that become functions.
     """
 
-    def __init__(self, constants: Callable[[str], Any], prefix: str = "", is_check: Callable[[str], bool] = lambda message: False,
+    def __init__(self, constants: Callable[[str], Any], prefix: str = "", place: Callable[[str], str | None] = lambda message: "",
                  calls: Calls | None = None):
         self.calls = calls
-        self.constants, self.prefix, self.is_check = constants, prefix, is_check
+        self.constants, self.prefix, self.place = constants, prefix, place
         self.env: dict[torch.fx.Node, Arg] = {}
         self.reads: list[Read] = []
 
@@ -119,8 +119,9 @@ class Reader:
         else:
             raise errors.CaptureError(f"an FX call of {target} cannot be read (module {scope or '?'}, {where(source)})")
         if made.op == "aten::_assert_scalar":
-            if not self.is_check(str(node.args[1])):
-                self.asserted(node.args[0])
+            place = self.place(str(node.args[1]))
+            if place is not None:
+                self.asserted(node.args[0], place)
         elif made.op not in _ASSERTIONS:
             into.nodes.append(made)
             self.enter(node, made, into)
@@ -140,7 +141,7 @@ class Reader:
             total = made.outputs[0]
         return total
 
-    def asserted(self, given: Any) -> None:
+    def asserted(self, given: Any, place: str) -> None:
         """A branch on sizes that the capture took. What it says of the data is the program's own check, which a file does not make.
 
         The stack of such a node is that of some other one.
@@ -150,15 +151,16 @@ class Reader:
             return
         if given.target is operator.and_:
             for part in given.args:
-                self.asserted(part)
+                self.asserted(part, place)
             return
-        condition = self.resolve(given)
+        negated = given.target is torch.sym_not
+        condition = self.resolve(given.args[0] if negated else given)
         if isinstance(condition, Value):
-            self.reads.append(Read("bool", condition, True, "a branch that torch.export took"))
+            self.reads.append(Read("bool", condition, not negated, place))
 
     def part(self, part: Any, given: Sequence[Arg], into: Block) -> list[Arg]:
         """The results of a graph module on these arguments; its nodes join `into`."""
-        inner = Reader(lambda target: functools.reduce(getattr, target.split("."), part), self.prefix, self.is_check, self.calls)
+        inner = Reader(lambda target: functools.reduce(getattr, target.split("."), part), self.prefix, self.place, self.calls)
         inner.reads = self.reads
         inner.env.update(zip((n for n in part.graph.nodes if n.op == "placeholder"), given, strict=True))
         block = Block()

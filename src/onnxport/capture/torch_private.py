@@ -43,6 +43,7 @@ __all__ = [
     "get_tracing_state",
     "get_value_trace",
     "guards_of",
+    "hook_on_guards",
     "inline",
     "is_imagined",
     "is_tracing",
@@ -315,6 +316,30 @@ def symbolically(run: Callable[..., Any], weights: list[torch.Tensor], tensors: 
     environment = next((holder.fake_mode.shape_env for holder in holders if holder.fake_mode is not None), None)
     guards = environment.guards if environment is not None else ()
     return made, [str(guard.expr) for guard in guards if guard.expr.free_symbols & symbols]
+
+
+def hook_on_guards(note: Callable[[Any, Any], None]) -> Shared:
+    """A switch: while it is on, `note(environment, condition)` is called where something is decided over symbolic sizes."""
+
+    def environment() -> Any:
+        from torch.fx.experimental import symbolic_shapes
+
+        return symbolic_shapes.ShapeEnv
+
+    def on() -> Any:
+        before = environment()._log_guard
+
+        def log_guard(self: Any, prefix: str, condition: Any, *args: Any, **kwargs: Any) -> None:
+            note(self, condition)
+            before(self, prefix, condition, *args, **kwargs)
+
+        environment()._log_guard = log_guard
+        return before
+
+    def off(before: Any) -> None:
+        environment()._log_guard = before
+
+    return Shared(on, off)
 
 
 def tree_leaves(tree: Any) -> list[Any]:
