@@ -127,6 +127,9 @@ def without_modes() -> contextlib.AbstractContextManager[Any]:
 @contextlib.contextmanager
 def untraced() -> Iterator[None]:
     """What runs inside is not recorded and gives no tracer warnings."""
+    if torch._C._dispatch_tls_is_dispatch_key_excluded("Tracer"):  # PyTorch's own constructors: nothing is recorded, nor could it be switched on
+        yield
+        return
     state = get_tracing_state()
     set_tracing_state(None)
     try:
