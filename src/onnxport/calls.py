@@ -60,7 +60,7 @@ def bind(model: Any, args: Any, kwargs: dict[str, Any] | None) -> Call:
     try:
         leaves, spec = structure.flatten_call(function, positional, named)
     except errors.ArgumentError as error:
-        if isinstance(args, (tuple, list)) and args and type(args[-1]) is dict:
+        if isinstance(args, (tuple, list)) and args and type(args[-1]) is dict and args[-1]:
             raise errors.ArgumentError(f"{error}; args ends in a dict, which is taken for named arguments: to pass it by position, "
                                        "put an empty one behind it, args=(..., {...}, {})") from error
         raise
