@@ -299,10 +299,16 @@ def test_a_symbolic_function_is_taken_back() -> None:
 def test_the_mode_of_a_model_is_restored(mode: TrainingMode) -> None:
     """select_model_mode_for_export: "restoring it when the with block exits", each submodule's, also after an error."""
     model = nn.Sequential(nn.Dropout(0.5), nn.BatchNorm1d(3).eval())
-    with pytest.raises(KeyError), onnxport.select_model_mode_for_export(model, mode):
-        expected = {TrainingMode.EVAL: (False, False), TrainingMode.PRESERVE: (True, False), TrainingMode.TRAINING: (True, True)}[mode]
-        assert (model[0].training, model[1].training) == expected
-        raise KeyError
+    found: list[tuple[bool, bool]] = []
+
+    def fail() -> None:
+        with onnxport.select_model_mode_for_export(model, mode):
+            found.append((model[0].training, model[1].training))
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    assert found == [{TrainingMode.EVAL: (False, False), TrainingMode.PRESERVE: (True, False), TrainingMode.TRAINING: (True, True)}[mode]]
     assert model.training and model[0].training and not model[1].training
 
 
