@@ -14,6 +14,7 @@ from torch import nn
 
 import onnxport
 from onnxport import errors
+from tests import test_modules
 from tests.compat.running import ops, proto, run
 
 
@@ -331,3 +332,52 @@ def test_older_opsets_hold_no_functions() -> None:
 def test_scripted_programs_are_told() -> None:
     with pytest.warns(UserWarning, match="the calls of a scripted program are not known; export the module itself"):
         proto(torch.jit.script(Repeated()), (X,), export_modules_as_functions=True)
+
+
+class Extends(nn.Module):
+    """Adds to the list that it is given."""
+
+    def forward(self, x: list[torch.Tensor]) -> list[torch.Tensor]:
+        x.append(nn.functional.max_pool2d(x[-1], 1, 2))
+        return x
+
+
+class Pyramid(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.extends = Extends()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.extends(self.extends([x * 2]))[2] + 1
+
+
+def test_a_list_that_the_module_adds_to() -> None:
+    made = check(Pyramid(), (torch.rand(1, 2, 8, 8),), True)
+    assert [f.name for f in made.functions] == ["Extends", "Extends.1", "Pyramid"]
+    assert list(named(made, "Extends").input) == ["x.0"]
+
+
+# Every class of torch.nn, as two modules: one function that is called twice.
+
+
+class Two(nn.Module):
+    def __init__(self, a: nn.Module, b: nn.Module):
+        super().__init__()
+        self.a, self.b = a, b
+
+    def forward(self, *given: torch.Tensor) -> Any:
+        return self.a(*given), self.b(*given)
+
+
+NOTHING_LEFT = {"AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout", "Identity"}
+BECOME_OTHERS = {name for name in dir(nn) if name.startswith("Lazy")}
+
+
+@pytest.mark.parametrize("name", sorted(set(test_modules.NAMES) - set(test_modules.REFUSED) - BECOME_OTHERS))
+def test_classes_of_torch_nn(name: str) -> None:
+    args, keywords, inputs = test_modules.TABLE.get(name, ((), {}, (test_modules.FLAT,)))
+    kind = getattr(nn, name)
+    model, names = Two(kind(*args, **keywords), kind(*args, **keywords)), [f"x{i}" for i in range(len(inputs))]
+    made = check(model, inputs, {kind}, test_modules.batched(inputs, 5), input_names=names, dynamic_axes={n: {0: "n"} for n in names})
+    assert [f.name for f in made.functions] == ([] if name in NOTHING_LEFT else [name])
+    assert [n.op_type for n in made.graph.node if n.domain] == ([] if name in NOTHING_LEFT else [name] * 2)

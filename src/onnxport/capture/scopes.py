@@ -39,7 +39,7 @@ class Scopes:
         self.end: int | None = None  # the last number of the trace itself, where scripts were inlined after it
         self.inlined: dict[int, Scope] = {}
         self.calls: list[ModuleCall] = []
-        self._open: list[tuple[ModuleCall | None, dict[int, Any]]] = []
+        self._open: list[tuple[ModuleCall | None, dict[int, int], int]] = []
 
     def at(self, unique: int, before: Scope = _ROOT) -> Scope:
         """The scope (`Net/body/body.0`) of the node that made the value of this number. before: that of the node before it."""
@@ -85,19 +85,21 @@ class Scopes:
         outer = self._open[-1][0] if self._open else None
         assert self.noted is not None
         if not self.noted(module):
-            self._open.append((outer, {}))
+            self._open.append((outer, {}, 0))
             return
         name = "" if module is self.root else self.names.get(module, "")
         call = ModuleCall(type(module), name, annotated(module), outer)
         self.calls.append(call)
-        self._open.append((call, {id(leaf.value): _number(leaf.value) for leaf in structure.flatten(args)[0]}))
+        given = {id(leaf.value): _number(leaf.value) for leaf in structure.flatten(args)[0]}
+        self._open.append((call, given, torch_private.next_unique() or 0))
 
     def _end(self, module: Any, args: Any, kwargs: Any, result: Any) -> None:
-        call, before = self._open.pop()
+        call, before, start = self._open.pop()
         if call is None or (self._open and self._open[-1][0] is call):
             return
         leaves, _ = structure.flatten_call(module.forward, args, kwargs)
-        call.arguments = [(leaf.path, before[id(leaf.value)] if id(leaf.value) in before else _number(leaf.value)) for leaf in leaves]
+        given = [(leaf.path, before[id(leaf.value)] if id(leaf.value) in before else _number(leaf.value)) for leaf in leaves]
+        call.arguments = [(name, number) for name, number in given if number < start]  # the module may have added to a list
         call.results = [_number(leaf.value) for leaf in structure.flatten(result)[0]]
 
     def bind(self, values: Mapping[int, Any]) -> None:
