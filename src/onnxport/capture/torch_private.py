@@ -315,10 +315,13 @@ def symbolically(run: Callable[..., Any], weights: list[torch.Tensor], tensors: 
         made = proxy_tensor.make_fx(run, tracing_mode="symbolic", _allow_non_fake_inputs=True)(weights, *tensors)
     holders = [node.meta["val"] for node in made.graph.nodes if node.op == "placeholder"][len(weights):]
     sizes: list[Any] = [holder.shape[axis] for holder, axes in zip(holders, dynamic, strict=True) for axis in axes]
-    symbols = {symbol for size in sizes if isinstance(size, torch.SymInt) for symbol in size.node.expr.free_symbols}
+    # An axis that was fixed on the way is a number by now: what was decided over it is asked of the symbol that it was.
+    nodes: list[Any] = [size.node for size in sizes if isinstance(size, torch.SymInt)]
+    symbols = {symbol for node in nodes for symbol in node._expr.free_symbols}
+    fixed = [f"a size is {size}" for size in sizes if not isinstance(size, torch.SymInt) or size.node.expr.is_number]
     environment = next((holder.fake_mode.shape_env for holder in holders if holder.fake_mode is not None), None)
     guards = environment.guards if environment is not None else ()
-    return made, [str(guard.expr) for guard in guards if guard.expr.free_symbols & symbols]
+    return made, fixed + [str(guard.expr) for guard in guards if guard.expr.free_symbols & symbols]
 
 
 def hook_on_guards(note: Callable[[Any, Any], None]) -> Shared:
