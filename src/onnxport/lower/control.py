@@ -61,7 +61,7 @@ def _results(results: list[Any]) -> Any:
 
 def _branches(low: Lowering, node: Node, condition: Value) -> list[Any]:
     g = low.g
-    blocks, mark = (Subgraph(g.block), Subgraph(g.block)), Listed(()).serial
+    blocks = Subgraph(g.block), Subgraph(g.block)
     results: list[list[Any]] = []
     states: list[dict[Listed, Any]] = []
     for block, body in zip(blocks, node.blocks, strict=True):
@@ -74,12 +74,12 @@ def _branches(low: Lowering, node: Node, condition: Value) -> list[Any]:
             low.depth -= 1
             states.append(low.journal.take_back())
     g.scope, g.source = node.scope, node.source
-    joiner = Joiner(g, condition, blocks, mark)
+    joiner = Joiner(g, condition, blocks, (states[0], states[1]))
     finishes = [joiner.join(a, b, output.kind) for a, b, output in zip(*results, node.outputs, strict=True)]
-    lists = {held: joiner.states(states[0].get(held, held.state), states[1].get(held, held.state)) for held in {**states[0], **states[1]}}
+    lists = {held: joiner.states(states[0].get(held, held.held), states[1].get(held, held.held)) for held in {**states[0], **states[1]}}
     made = _emit(low, condition, joiner)
     for held, finish in lists.items():
-        low.journal.change(held, finish(made))
+        low.journal.put(held, finish(made))
     return [finish(made) for finish in finishes]
 
 

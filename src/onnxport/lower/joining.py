@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from onnxport import errors
-from onnxport.lower.python import UNINITIALIZED, Keyed, Listed, Maybe, Stacked, Unclear, entries, stacked, state_of
+from onnxport.lower.python import LOST, UNINITIALIZED, Keyed, Listed, Maybe, Stacked, Unclear, entries, stacked
 from onnxport.target import dims
 from onnxport.target.builder import Builder
 from onnxport.target.dims import Dim, Size
@@ -63,10 +63,10 @@ def placeholder(g: Builder, dtype: DataType, shape: Sequence[Size | None]) -> Va
 
 
 class Joiner:
-    """Pairs of values, one of each branch, that become results of an If."""
+    """Pairs of values, one of each branch, that become results of an If. ends: what lists held at the end of each branch."""
 
-    def __init__(self, g: Builder, condition: Value, blocks: tuple[Block, Block], mark: int = 0):
-        self.g, self.condition, self.blocks, self.mark = g, condition, blocks, mark
+    def __init__(self, g: Builder, condition: Value, blocks: tuple[Block, Block], ends: tuple[dict[Listed, Any], dict[Listed, Any]]):
+        self.g, self.condition, self.blocks, self.ends = g, condition, blocks, ends
         self.outputs: tuple[list[Value], list[Value]] = ([], [])
 
     def join(self, a: Any, b: Any, kind: str = "") -> Finish:
@@ -91,21 +91,27 @@ class Joiner:
         return self._values(a, b, kind)
 
     def _dicts(self, a: Any, b: Any) -> Finish:
-        return self._objects(a, b, self.states(entries(a), entries(b)), Keyed)
+        return self._objects(a, b, entries, Keyed)
 
     def _lists(self, a: Any, b: Any) -> Finish:
-        return self._objects(a, b, self.states(state_of(a), state_of(b)), Listed)
+        return self._objects(a, b, tuple, Listed)
 
-    def _objects(self, a: Any, b: Any, state: Finish, kind: type[Listed]) -> Finish:
+    def _objects(self, a: Any, b: Any, plain: Callable[[Any], Any], kind: type[Listed]) -> Finish:
+        sides = zip((a, b), self.ends, strict=True)
+        state = self.states(*[end.get(x, x.held) if isinstance(x, Listed) else plain(x) for x, end in sides])
+
         def finish(results: Sequence[Value]) -> Listed:
             made = kind(state(results))
-            made.shared = any(isinstance(x, Listed) and x.serial <= self.mark for x in (a, b))
+            made.may_be(a)
+            made.may_be(b)
             return made
 
         return finish
 
     def states(self, a: Any, b: Any) -> Finish:
         """The same for what two lists or dicts hold."""
+        if a is LOST or b is LOST:
+            return lambda results: LOST
         if isinstance(a, dict):
             if list(a) != list(b):
                 raise errors.UnsupportedError(f"after one branch a dict has the keys {list(a)}, after the other {list(b)}")

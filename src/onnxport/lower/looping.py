@@ -14,7 +14,7 @@ from onnxport import errors
 from onnxport.aten.graph import Node, walk
 from onnxport.aten.graph import Value as Captured
 from onnxport.lower import joining
-from onnxport.lower.python import UNINITIALIZED, Collected, Keyed, Listed, Maybe, Stacked, Unclear, entries, stacked, state_of
+from onnxport.lower.python import LOST, UNINITIALIZED, Collected, Keyed, Listed, Maybe, Stacked, Unclear, entries, stacked, state_of
 from onnxport.target import dims
 from onnxport.target.dims import Dim, Size
 from onnxport.target.sizes import reshape
@@ -121,7 +121,7 @@ def _unrolled(low: Lowering, node: Node, count: int | None, carried: list[Any], 
         low.journal.take_back()
         raise
     for held, state in low.journal.take_back().items():
-        low.journal.change(held, state)
+        low.journal.put(held, state)
     return carried
 
 
@@ -134,6 +134,9 @@ class _Looping:
         self.body = node.blocks[0]
         self.forms: list[Form] = low.forms.setdefault(node, [])
         self.lists: dict[Listed, Form] = {}
+        self.links: dict[int, list[Listed | int]] = {}  # carried list -> lists, and other carried ones, that a turn makes it the same as
+        self.mark = Listed(()).serial  # lists from outside are older
+        self.lost: set[Listed] = set()  # lists from outside that may be the same as one that the body changes
         self.whole: set[int] = low.whole.setdefault(node, set())  # carried lists whose length changes
         self.inits: list[Value] = []  # before the first turn
         self.inner: list[Value] = []  # what the body sees
@@ -177,7 +180,10 @@ class _Looping:
                 given = iter([self.enter(form, leaf) for form, leaf in zip(self.forms, self.leaves, strict=True)])
                 for index, (value, item) in enumerate(zip(self.body.inputs[1:], self.start, strict=True)):
                     low.env[value] = next(given) if index in self.whole else rebuilt(item, given)
+                copies = self.linked()
                 entered = {held: self.enter_list(held, form) for held, form in self.lists.items()}
+                for held in self.lost:
+                    low.journal.put(held, LOST)
                 self.places = self.placed()
                 low.block(self.body)
                 condition, *results = [low.resolve(output) for output in self.body.outputs]
@@ -190,6 +196,13 @@ class _Looping:
         finally:
             low.depth -= 1
         states = low.journal.take_back()
+        lost = {held for held, state in states.items() if state is LOST and held.serial < self.mark}
+        if self.shared(copies, results) or lost - self.lost:
+            self.lost |= lost
+            return None
+        self.ends = [self.ended(before, after, states) for before, after in zip(self.start, results, strict=True)]
+        states = {held: state for held, state in states.items() if state is not LOST}
+        results = self.ends
         if self.lengthened(results):
             return None
         after = self.taken_apart(results)
@@ -200,6 +213,39 @@ class _Looping:
         if any(changed):
             return None
         return self.emit(block, condition, after, {held: (entered.get(held), state) for held, state in states.items()})
+
+    # --- lists that may be the same -----------------------------------------------------------------------------------------
+
+    def linked(self) -> list[Any]:
+        """The carried lists as the body sees them; each may be the list that was there before the loop."""
+        copies = [self.low.env[value] for value in self.body.inputs[1:]]
+        for index, (copy, item) in enumerate(zip(copies, self.start, strict=True)):
+            if isinstance(copy, Listed):
+                for other in (item, *self.links.get(index, ())):
+                    copy.may_be(copies[other] if isinstance(other, int) else other)
+        return copies
+
+    def shared(self, copies: list[Any], results: list[Any]) -> bool:
+        """Whether the body was found to make a carried list the same as another that there is in the next turn."""
+        families = {index: {made, *made.others()} for index, made in enumerate(results) if isinstance(made, Listed)}
+        found = False
+        for index, family in families.items():
+            links = self.links.setdefault(index, [])
+            outer = [held for held in family if held.serial < self.mark and held is not self.start[index]]
+            turned = [other for other, near in families.items() if other != index and (family & near or copies[other] in family)]
+            for link in (*outer, *turned):
+                if link not in links:
+                    links.append(link)
+                    found = True
+        return found
+
+    def ended(self, before: Any, after: Any, states: dict[Listed, Any]) -> Any:
+        """A result; a list from outside as it was at the end of the body."""
+        if not isinstance(after, Listed) or after is before or after not in states:
+            return after
+        ended = type(after)(states[after])
+        ended.may_be(after)
+        return ended
 
     # --- entering -----------------------------------------------------------------------------------------------------------
 
@@ -238,13 +284,13 @@ class _Looping:
     def enter_list(self, held: Listed, form: Form) -> int:
         """What the body sees of a list that it changes; the place of its variable among the carried ones."""
         if form.way == "collected":
-            self.low.journal.change(held, Collected())
+            self.low.journal.put(held, Collected())
             return -1
         with self.g.reopened(self.block.parent):  # type: ignore[arg-type]
             start = self.first(held, form)
         place = len(self.inits)
         value = self.variable(start.value, form, "tensor")
-        self.low.journal.change(held, Stacked(value, start.kind))
+        self.low.journal.put(held, Stacked(value, start.kind))
         return place
 
     def first(self, held: Any, form: Form) -> Stacked:
@@ -424,7 +470,14 @@ class _Looping:
         results: list[Value] = [outcome] if count == 1 else list(outcome)
         self.finish_lists(results, collected)
         given = iter([self.finish(form, leaf, results) for form, leaf in zip(self.forms, self.leaves, strict=True)])
-        return [next(given) if index in self.whole else rebuilt(item, given) for index, item in enumerate(self.start)]
+        made = [next(given) if index in self.whole else rebuilt(item, given) for index, item in enumerate(self.start)]
+        for held in self.lost:
+            self.low.journal.put(held, LOST)
+        for item, before, end in zip(made, self.start, self.ends, strict=True):
+            if isinstance(item, Listed) and item is not before:
+                item.may_be(before)
+                item.may_be(end)
+        return made
 
     def leave(self, form: Form, made: Any, place: int) -> list[Value]:
         g = self.g
@@ -460,7 +513,7 @@ class _Looping:
         g, low = self.g, self.low
         for held, form in self.lists.items():
             if form.way != "collected":
-                low.journal.change(held, Stacked(results[self.places[id(form)]], form.kind or "tensor"))
+                low.journal.put(held, Stacked(results[self.places[id(form)]], form.kind or "tensor"))
         position = len(self.inits)
         for held, items in collected:
             form = self.lists[held]
@@ -474,7 +527,7 @@ class _Looping:
                 value = reshape(g, wide, [-1, *wide.shape[2:]])
             if held.state:
                 value = g.op("Concat", stacked(g, held.state).value, value, axis=0)
-            low.journal.change(held, Stacked(value, form.kind or "tensor"))
+            low.journal.put(held, Stacked(value, form.kind or "tensor"))
 
     def sized(self, value: Value, item: Value) -> Value:
         """A scan output with the sizes of its elements, which ONNX Runtime does not know after zero turns."""

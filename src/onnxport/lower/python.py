@@ -66,23 +66,57 @@ class Collected:
         self.made: list[Any] = []
 
 
-class Listed:
-    """A list as an object: its state is a tuple of what it holds, `Stacked` or `Collected`."""
+class _Lost:
+    def __repr__(self) -> str:
+        return "lost"
 
-    __slots__ = ("serial", "shared", "state")
+
+LOST = _Lost()  # what a list holds of which nobody knows whether it was changed
+
+
+class Listed:
+    """A list as an object.
+
+    held: a tuple of its items, `Stacked`, `Collected` or `LOST`.   alike: lists that may be the same object.
+    """
+
+    __slots__ = ("alike", "held", "serial")
     _serials = itertools.count()
 
-    def __init__(self, state: Any):
-        self.state = state
+    def __init__(self, held: Any):
+        self.held = held
         self.serial = next(Listed._serials)
-        self.shared = False  # it may be one of several variables; nobody knows which of them a change changes
+        self.alike: list[Listed] = []
+
+    @property
+    def state(self) -> Any:
+        """What it holds, where that is known."""
+        if self.held is LOST:
+            raise errors.UnsupportedError("a list is read that may be the same as one that was changed; only the running model knows; copy it first")
+        return self.held
 
     @property
     def items(self) -> tuple[Any, ...]:
         """What it holds, where its length is known."""
         if isinstance(self.state, tuple):
-            return self.state
+            return self.held  # type: ignore[no-any-return]
         raise errors.UnsupportedError("the length of this list is known only when the model runs, and here it has to be known before")
+
+    def may_be(self, other: Any) -> None:
+        """This list and `other` may be one."""
+        if isinstance(other, Listed) and other is not self and other not in self.alike:
+            self.alike.append(other)
+            other.alike.append(self)
+
+    def others(self) -> list[Listed]:
+        """All lists that this one may be."""
+        found, stack = {self}, list(self.alike)
+        while stack:
+            other = stack.pop()
+            if other not in found:
+                found.add(other)
+                stack += other.alike
+        return [other for other in found if other is not self]
 
 
 class Keyed(Listed):
@@ -106,14 +140,19 @@ class Journal:
         self._stack: list[tuple[int, dict[Listed, Any]]] = []
 
     def change(self, held: Listed, state: Any) -> None:
+        """The script changes a list; nobody knows what those hold then that may be the same."""
+        self.put(held, state)
+        if held.alike:
+            for other in held.others():
+                self.put(other, LOST)
+
+    def put(self, held: Listed, state: Any) -> None:
         """Gives a list another state."""
-        if held.shared:
-            raise errors.UnsupportedError("a list is changed that is one of two variables, and only the running model knows which; copy it first")
         for mark, entry in reversed(self._stack):
             if held in entry or held.serial > mark:
                 break
-            entry[held] = held.state
-        held.state = state
+            entry[held] = held.held
+        held.held = state
 
     def begin(self) -> None:
         """From here on changes can be taken back."""
@@ -122,9 +161,9 @@ class Journal:
     def take_back(self) -> dict[Listed, Any]:
         """Ends what `begin` began: lists are as before; what they were changed to."""
         _, before = self._stack.pop()
-        after = {held: held.state for held in before}
+        after = {held: held.held for held in before}
         for held, state in before.items():
-            held.state = state
+            held.held = state
         return after
 
 
