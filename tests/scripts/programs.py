@@ -28,8 +28,8 @@ FORMS: dict[str, list[str]] = {
     "V": ["{v}", "{v}", "x", "({V} + {V}).clamp(-64, 64)", "({V} - {S})", "({V} * {I}).clamp(-16, 16)", "({V} + {F})", "{V}.relu()", "(-{V})", "{V}.flip(0)", "torch.where({v} > {F}, {V}, {V})",
           "{lv}[{I} % len({lv})]", "{lv}[-1]", "torch.zeros_like({v})", "{v}.clone()", "({V} * 0.5)", "({V} if {B} else {V})", "{p}[0]", "{M}.sum(0)", "{M}[{I} % 2]",
           "{v}.masked_fill({v} > {F}, {F})", "torch.stack({lv}).sum(0)", "({V} * ({v} > {F}))", "{J}.float()", "torch.full_like({v}, {F})", "torch.ones({v}.size(0))"],
-    "W": ["{w}", "{v}", "{w}[{I}:]", "{w}[:{I}]", "{w}[{I}:{I}]", "torch.cat([{W}, {W}])", "torch.zeros({I} % 4)", "{w}[{w} > {F}]", "({w} + {S})", "{w}.flip(0)", "torch.cat([{W}, {V}])",
-          "{w}[::2]", "torch.arange({I} % 4).float()", "torch.cat({lw})", "torch.stack({lv}).flatten()", "({W} if {B} else {W})", "{w}.clone()", "{lw}[0]", "torch.ones({I} % 3, dtype=torch.float32)"],
+    "W": ["{w}", "{v}", "{w}[{I}:]", "{w}[:{I}]", "{w}[{I}:{I}]", "torch.cat([{W}, {W}])[:9]", "torch.zeros({I} % 4)", "{w}[{w} > {F}]", "({w} + {S})", "{w}.flip(0)", "torch.cat([{V}, {W}])[:9]",
+          "{w}[::2]", "torch.arange({I} % 4).float()", "torch.cat({lw})[:9]", "torch.stack({lv}).flatten()[:9]", "({W} if {B} else {W})", "{w}.clone()", "{lw}[0]", "torch.ones({I} % 3, dtype=torch.float32)"],
     "M": ["torch.stack([{V}, {V}])", "{m}", "({m} + {V})", "({m} * 0.5)", "{m}.flip(0)", "{m}.clone()", "({m} - {S})"],
     "J": ["{j}", "torch.arange({v}.size(0))", "({j} + {I})", "({j} * {I} % 5)", "({v} > {F}).long()", "({j} // 2)", "{j}.clone()", "torch.full([{v}.size(0)], {#})"],
     "LI": ["[{I}]", "[{I}, {I}]", "({li} + [{I}])", "[k * {#} for k in range(3)]", "[{I}] * 2", "[k + 1 for k in {li}]"],
@@ -144,7 +144,10 @@ class Writer:
         if not known:
             return self.assign()
         kind, name = self.one_of(known)
-        return self.emit(self.filled(self.one_of(CHANGES[kind]), 2).replace("@", name))
+        form = self.one_of(CHANGES[kind])
+        if self.loops > 1 and kind in ("LI", "LF", "LV", "LW") and form[1] != "[":
+            form = "@[0] = " + CHANGES[kind][0].partition("(")[2][:-1]  # lists that grow in nested loops grow without end
+        return self.emit(self.filled(form, 2).replace("@", name))
 
     def branch(self) -> None:
         self.emit(f"if {self.expr('B')}:")

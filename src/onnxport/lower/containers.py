@@ -11,7 +11,7 @@ from onnxport import errors
 from onnxport.aten.graph import Node
 from onnxport.aten.scalar_types import NUMBERS, SCALAR_TYPES
 from onnxport.lower import control, dicts, joining, scalars
-from onnxport.lower.python import UNINITIALIZED, Collected, Keyed, Listed, Maybe, Stacked, Unclear, entries, stacked
+from onnxport.lower.python import UNINITIALIZED, Collected, Keyed, Listed, Maybe, Stacked, Unclear, entries, stacked, state_of
 from onnxport.ops import registry
 from onnxport.ops.support import pair
 from onnxport.target import dims
@@ -341,10 +341,10 @@ def contains(low: Lowering, node: Node, args: Args) -> Any:
     known = entries(held)
     if known is not None:
         return dicts.known_key(key) in known
-    found = held.items if isinstance(held, Listed) else held
-    if isinstance(key, (Dim, Value)) or any(isinstance(x, (Dim, Value)) for x in found):
-        raise errors.UnsupportedError("whether a list holds a number is known only when the model runs")
-    return key in found
+    state = state_of(held)
+    if isinstance(state, Stacked):
+        return some(low, low.g.op("Equal", state.value, joining.as_value(low.g, key, state.value.dtype)))
+    return decided(low, [scalars.equal(low.g, item, key) for item in state], any_decides=True)
 
 
 # ---------------------------------------------------------------------- questions
@@ -379,14 +379,27 @@ def requires_grad(low: Lowering, node: Node, args: Args) -> Any:
 
 def any_of(low: Lowering, node: Node, args: Args) -> Any:
     """`any(xs)`, `all(xs)` of a list."""
-    truths = [control.truth(low, x) for x in (_first(args).items if isinstance(_first(args), Listed) else _first(args))]
-    decides = node.op == "aten::any"
-    if decides in [x for x in truths if isinstance(x, bool)]:
-        return decides
+    return decided(low, state_of(_first(args)), any_decides=node.op == "aten::any")
+
+
+def some(low: Lowering, truths: Value) -> Value:
+    """Whether one of a vector of truths holds (none does of no truths)."""
+    count = low.g.op("ReduceSum", low.g.op("Cast", truths, to=DataType.INT64), keepdims=0)
+    return low.g.op("Greater", count, low.g.const(0))
+
+
+def decided(low: Lowering, answers: Any, any_decides: bool) -> Any:
+    """Whether one of the answers is true, or all of them are."""
+    if isinstance(answers, Stacked):
+        truth = low.g.op("Cast", answers.value, to=DataType.BOOL)
+        return some(low, truth) if any_decides else low.g.op("Not", some(low, low.g.op("Not", truth)))
+    truths = [control.truth(low, x) for x in answers]
+    if any_decides in [x for x in truths if isinstance(x, bool)]:
+        return any_decides
     unknown = [x for x in truths if not isinstance(x, bool)]
     if not unknown:
-        return not decides
-    return functools.reduce(lambda a, b: low.g.op("Or" if decides else "And", a, b), unknown)
+        return not any_decides
+    return functools.reduce(lambda a, b: low.g.op("Or" if any_decides else "And", a, b), unknown)
 
 
 def total(low: Lowering, node: Node, args: Args) -> Any:

@@ -58,7 +58,7 @@ def placeholder(g: Builder, dtype: DataType, shape: Sequence[Size | None]) -> Va
     """Something of this type that nobody reads; where a size is not known, 1."""
     sizes = [1 if s is None else s for s in shape]
     if dims.is_static(sizes):
-        return g.constant(torch.zeros(1, dtype=to_torch(dtype)).expand([int(s) for s in sizes]).clone())  # type: ignore[arg-type]
+        return g.constant(torch.zeros([int(s) for s in sizes], dtype=to_torch(dtype)))  # type: ignore[arg-type]
     return g.op("Expand", g.constant(torch.zeros((), dtype=to_torch(dtype))), g.sizes(sizes))
 
 

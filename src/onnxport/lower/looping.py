@@ -233,10 +233,10 @@ class _Looping:
             links = self.links.setdefault(index, [])
             outer = [held for held in family if held.serial < self.mark and held is not self.start[index]]
             turned = [other for other, near in families.items() if other != index and (family & near or copies[other] in family)]
-            for link in (*outer, *turned):
-                if link not in links:
-                    links.append(link)
-                    found = True
+            found_here: list[Listed | int] = [*outer, *turned]
+            new = [link for link in found_here if link not in links]
+            links += new
+            found = found or bool(new)
         return found
 
     def ended(self, before: Any, after: Any, states: dict[Listed, Any]) -> Any:

@@ -24,13 +24,16 @@ if TYPE_CHECKING:
 _BINARY: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "aten::add": (operator.add, "Add"), "aten::sub": (operator.sub, "Sub"), "aten::mul": (operator.mul, "Mul"),
     "aten::floordiv": (operator.floordiv, "floordiv"), "aten::remainder": (operator.mod, "remainder"), "aten::div": (operator.truediv, "div"),
-    "aten::pow": (operator.pow, "pow"), "prim::max": (dims.maximum, "Max"), "prim::min": (dims.minimum, "Min"),
+    "aten::pow": (operator.pow, "pow"), "prim::max": (max, "Max"), "prim::min": (min, "Min"),
     "aten::__and__": (operator.and_, "And"), "aten::__or__": (operator.or_, "Or"),
 }
 _COMPARISONS = {"aten::eq": "==", "aten::ne": "!=", "aten::lt": "<", "aten::le": "<=", "aten::gt": ">", "aten::ge": ">="}
 _UNARY: dict[str, Callable[[Any], Any]] = {
     "aten::neg": operator.neg, "aten::sqrt": math.sqrt, "aten::ceil": math.ceil, "aten::floor": math.floor, "aten::log": math.log,
-    "aten::__not__": operator.not_,
+    "aten::__not__": operator.not_, "prim::abs": abs,
+}
+_OF_SIZES: dict[str, Callable[..., Any]] = {
+    "prim::max": dims.maximum, "prim::min": dims.minimum, "aten::neg": operator.neg, "prim::abs": lambda x: dims.maximum(x, -x),
 }
 _BUILTIN = {"==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 NAMES = frozenset(_BINARY) | frozenset(_COMPARISONS) | frozenset(_UNARY)
@@ -49,7 +52,7 @@ def lower(low: Lowering, node: Node, args: dict[str, Any]) -> Any:
         if isinstance(x, Value):
             return _on_tensors(low.g, node, [x])
         if isinstance(x, Dim):
-            return -x if node.op == "aten::neg" else _on_tensors(low.g, node, [x])
+            return _OF_SIZES[node.op](x) if node.op in _OF_SIZES else _on_tensors(low.g, node, [x])
         return _UNARY[node.op](x)
     a, b = values[:2]
     if isinstance(a, Value) or isinstance(b, Value):
@@ -61,7 +64,20 @@ def lower(low: Lowering, node: Node, args: dict[str, Any]) -> Any:
         if node.op == "aten::pow" and isinstance(b, int) and 0 <= b <= 4:
             return dims.product([a] * b)
         return _on_tensors(low.g, node, [a, b])
-    return _BINARY[node.op][0](a, b)
+    function = _BINARY[node.op][0]
+    return (_OF_SIZES.get(node.op, function) if sizes else function)(a, b)
+
+
+def equal(g: Builder, a: Any, b: Any) -> Any:
+    """Whether two numbers are the same: True, False or a bool value."""
+    if isinstance(a, (int, Dim)) and isinstance(b, (int, Dim)):
+        known = dims.compare("==", a, b)
+        if known is not None:
+            return known
+    elif not isinstance(a, (Dim, Value)) and not isinstance(b, (Dim, Value)):
+        return a == b
+    values = [v if isinstance(v, Value) else g.scalar(v) if isinstance(v, Dim) else g.const(v, _dtype(v)) for v in (a, b)]
+    return g.op("Equal", *[wide(g, v) if any(is_float(x.dtype) for x in values) else v for v in values])
 
 
 def wide(g: Builder, value: Any) -> Value:
@@ -109,7 +125,7 @@ def _on_tensors(g: Builder, node: Node, values: list[Any]) -> Any:
     from onnxport.ops import registry
 
     name, kind = node.op, node.outputs[0].kind
-    operator_name = {"aten::floordiv": "aten::floor_divide", "prim::max": "aten::maximum", "prim::min": "aten::minimum",
+    operator_name = {"aten::floordiv": "aten::floor_divide", "prim::max": "aten::maximum", "prim::min": "aten::minimum", "prim::abs": "aten::abs",
                      "aten::__not__": "aten::logical_not", "aten::__and__": "aten::logical_and",
                      "aten::__or__": "aten::logical_or"}.get(name, name)
     found = registry.find(operator_name, "Tensor") or registry.find(operator_name, "")

@@ -432,8 +432,12 @@ def slice_scatter(g: Builder, self: Value, src: Value, dim: int = 0, start: Size
         for i, place in enumerate(places):
             table[place] = size + i
         return g.op("Gather", g.op("Concat", self, src, axis=axis), g.const(table), axis=axis)
-    if dims.compare("<", start, 0) is not False:
-        start = dims.maximum(start + size, 0) if dims.compare("<", start, 0) else dims.mod(start, dims.maximum(size + 1, 1))
+    negative = dims.compare("<", start, 0)
+    if negative:
+        start = dims.maximum(start + size, 0)
+    elif negative is None:
+        start = dims.maximum(dims.minimum(start, size), -size)
+        start = start + size * dims.maximum(dims.minimum(-start, 1), 0)  # the size is added where it is negative
     if isinstance(step, int) and step == 1:
         reaches_end = end is None or (isinstance(end, int) and end >= 1 << 62)
         return _between(g, self, src, axis, start, None if reaches_end else start + length)

@@ -9,17 +9,22 @@ from onnxport import errors
 from onnxport.aten.graph import LIST_WRITES, Arg, Block, Graph, Mutation, Node, Value, replaced, values_in
 from onnxport.aten.make import Maker
 from onnxport.aten.passes import statistics, views, writes
-from onnxport.aten.passes.origins import Origins, Touched
+from onnxport.aten.passes.origins import NUMBERS, Origins, Touched
 from onnxport.aten.passes.places import PIECES, Memory, Place, Storage
 from onnxport.aten.passes.prune import prune
 from onnxport.aten.source import where
 
-_MAKE_LISTS = frozenset({"prim::ListConstruct", "prim::DictConstruct"})
-_TAKE = frozenset({"aten::__getitem__", "aten::pop", "prim::ListUnpack"})
+# Their results are tensors that they were given, in a container or out of one. (Of tensors, `slice` and `add` are something else.)
+_HAND_ON = frozenset({
+    "prim::ListConstruct", "prim::DictConstruct", "prim::TupleConstruct", "prim::ListUnpack", "prim::TupleUnpack", "prim::TupleIndex",
+    "prim::unchecked_cast", "prim::unchecked_unwrap_optional", "aten::_unwrap_optional", "aten::__getitem__", "aten::pop", "aten::popitem",
+    "aten::list", "aten::dict", "aten::copy", "aten::keys", "aten::values", "aten::items", "aten::get", "aten::setdefault",
+    *(f"aten::{name}" for name in ("add.t", "slice.t", "mul.left_t", "mul.right_t", "add_.t", "append.t", "extend.t")),
+})
 # These look at nothing but the sizes of their tensors.
 _SIZES_ONLY = frozenset({
     "aten::size", "aten::sym_size", "aten::dim", "aten::numel", "prim::shape", "aten::zeros_like", "aten::ones_like", "aten::empty_like",
-    "aten::full_like", "aten::rand_like", "aten::randn_like", "aten::new_empty", "aten::new_zeros", "aten::new_ones", "aten::new_full",
+    "aten::full_like", "aten::rand_like", "aten::randn_like", "aten::len", "aten::new_empty", "aten::new_zeros", "aten::new_ones", "aten::new_full",
 })
 
 
@@ -48,6 +53,11 @@ def is_write(node: Node) -> bool:
 def changes_list(node: Node) -> bool:
     """Whether a node changes a list (of tensors or of others), and no tensor."""
     return node.op in LIST_WRITES or (node.op == "aten::add_" and node.overload == "t")
+
+
+def is_memory(value: Value) -> bool:
+    """Whether a value is a tensor, or something that may hold one."""
+    return value.kind not in NUMBERS
 
 
 class _Functionaliser:
@@ -109,8 +119,10 @@ class _Functionaliser:
             self.writing(node)
         elif views.is_view(node):
             self.view(node)
-        elif changes_list(node) or any(isinstance(arg, Value) and arg.kind == "list" for arg in node.args.values()) or node.op in _MAKE_LISTS:
-            self.list_of_tensors(node)
+        elif node.op == "prim::ListUnpack" and (node.args["self"] in self.lists or node.args["self"] in self.memory.places):
+            self.unpack(node)
+        elif changes_list(node) or node.op in _HAND_ON or f"{node.op}.{node.overload}" in _HAND_ON:
+            self.container(node)
         elif node.op in views.OF_SEVERAL:
             self.several(node)
         elif node.blocks:
@@ -157,23 +169,15 @@ class _Functionaliser:
         if source in memory.places and node.outputs:
             memory.look(source, node, node.outputs, PIECES)
 
-    def list_of_tensors(self, node: Node) -> None:
-        """A node that puts tensors into a list that may change, or takes some out of it."""
-        memory = self.memory
-        source = node.args.get("self", node.args.get("list"))
-        if node.op == "prim::ListUnpack" and (source in self.lists or source in memory.places):
-            self.unpack(node)
-            return
+    def container(self, node: Node) -> None:
+        """A node that puts tensors into a container or takes some out of it: what is written then, is written in both places."""
+        memory, sources = self.memory, [value for value in node.inputs() if is_memory(value)]
         self.plain(node)
-        if isinstance(source, Value) and source in memory.places and node.op in _TAKE:
-            memory.may_be(node.outputs[0], [source])
-            return
-        stored = [v for arg in node.args.values() for v in values_in(arg) if v.kind == "tensor"]
-        if (changes_list(node) and node.op != "aten::pop") or node.op in _MAKE_LISTS:
-            for value in stored:
-                memory.keep_in_list(value)
-        elif memory.listed is not None:
-            memory.from_lists([v for v in node.outputs if v.kind == "tensor"] if node.op in _TAKE else [], node)
+        if changes_list(node) and sources:
+            memory.hold(sources[0], sources[1:])
+        for output in node.outputs:
+            if is_memory(output):
+                memory.may_be(output, sources)
 
     def several(self, node: Node) -> None:
         """Views of several tensors, or of one that is given in a list."""
@@ -353,6 +357,7 @@ class Blocks:
         self.outer, self.node, self.touched, self.storages = outer, node, touched, storages
         self.memory = outer.memory
         self.first = 1 if node.op == "prim::Loop" else 0
+        self.given = dict(node.args)  # before they are brought up to date: the names of places
         self.places: list[list[Place | None]] = []
         self.candidates: list[list[Value]] = [[] for _ in node.outputs]
 
@@ -380,31 +385,37 @@ class Blocks:
         for storage, value in zip(self.storages, carried, strict=True):
             memory.enter(storage, block, value)
         for index in self.touched.same:
-            start = self.node.args[str(index + 2)]
+            start = self.given[str(index + 2)]
             if isinstance(start, Value) and start in memory.places:
                 memory.places[block.inputs[index + 1]] = memory.places[start]
+        if self.first:
+            self.carried(block)
         for inner in nodes:
             outer.node(inner)
         self.places.append([memory.places.get(v) if isinstance(v, Value) else None for v in block.outputs[self.first:]])
         for index, output in enumerate(block.outputs[self.first:]):
-            self.candidates[index] += [v for v in values_in(output) if self.is_outer(v, block)]
+            self.candidates[index] += [value for value in values_in(output) if is_memory(value)]
         block.outputs = [memory.current(output) for output in block.outputs]
         block.outputs += [memory.read(storage.root) for storage in self.storages]
-        if self.first and memory.listed is not None:
-            for storage in self.storages:  # what a turn writes is in a list since the turn before
-                if memory.listed.storage in storage.maybe:
+        if self.first:
+            for storage in self.storages:  # what a turn writes is in a container since the turn before
+                if storage.maybe:
                     storage.lose(self.node)
         for forget in reversed(memory.undo):
             forget()
         outer.make.nodes, memory.block, memory.defined, memory.undo = kept
 
-    def is_outer(self, value: Value, block: Block) -> bool:
-        """Whether a tensor that a block gives may be one from outside."""
-        memory = self.memory
-        place = memory.places.get(value)
-        if place is None:
-            return memory.defined is None or value not in memory.defined
-        return place.storage.block is not block or place.storage in self.storages
+    def carried(self, block: Block) -> None:
+        """What a loop carries is in its first turn what was there before, and then what the turn before gave."""
+        memory, touched = self.memory, self.touched
+        changing = {index: roots for index, roots in touched.carried.items() if index not in touched.same}
+        for index, roots in changing.items():
+            memory.may_be(block.inputs[index + 1], [root for root in roots if root not in touched.inner])
+        first: dict[Value, Storage] = {}
+        for index, roots in changing.items():
+            own = memory.place(block.inputs[index + 1]).storage
+            for root in roots & touched.inner:
+                memory.link(own, memory.place(root).storage if root in block.inputs else first.setdefault(root, own))
 
     def results(self) -> None:
         """What the node's results are: names of places, tensors that may lie in several, new content of what was written."""
@@ -418,17 +429,17 @@ class Blocks:
                 self.outer.becomes(output, place)
                 continue
             candidates = list(self.candidates[index])
-            if self.first and isinstance(node.args[str(index + 2)], Value) and output.kind == "tensor":
-                candidates.append(node.args[str(index + 2)])
-            if candidates and output.kind == "tensor":
+            if self.first:
+                candidates += [value for value in values_in(self.given[str(index + 2)]) if is_memory(value)]
+            if candidates and is_memory(output):
                 memory.may_be(output, candidates)
         node.outputs += roots
 
     def one_place(self, index: int) -> Place | None:
         """The one place that a result always is."""
         if self.first:
-            start = self.node.args[str(index + 2)]
-            return self.places[0][index] if index in self.touched.same and isinstance(start, Value) else None
+            start = self.given[str(index + 2)]
+            return self.memory.place(start) if index in self.touched.same and isinstance(start, Value) else None
         first, second = (places[index] for places in self.places)
         return first if first is second else None
 

@@ -36,7 +36,7 @@ class Storage:
         self.dirty: Place | None = None
         self.writer: Node | None = None
         self.block = block
-        self.maybe: list[Storage] = []
+        self.maybe: dict[Storage, None] = {}
         self.lost: Node | None = None
 
     def lose(self, writer: Node) -> None:
@@ -95,8 +95,6 @@ class Memory:
     def __init__(self, make: Maker):
         self.make = make
         self.places: dict[Value, Place] = {}
-        self.members = Storage(Value("list"), None)
-        self.listed: Place | None = None  # stands for what all lists hold that may change
         # Inside a block of an If or a Loop: that block, what it has computed so far, and how to forget what holds only in it.
         self.block: Block | None = None
         self.defined: set[Value] | None = None
@@ -230,32 +228,22 @@ class Memory:
 
     # --- blocks --------------------------------------------------------------------------------------------------------------
 
-    def may_be(self, output: Value, sources: list[Value]) -> None:
-        """`output` may lie where one of `sources` does."""
+    def may_be(self, output: Value, sources: list[Value]) -> Storage:
+        """`output` may lie where one of `sources` does, or hold it."""
         own = self.places[output] = Storage(output, self.block).root
-        for source in sources:
-            other = self.place(source).storage
-            if other is not own.storage:
-                own.storage.maybe.append(other)
-                other.maybe.append(own.storage)
+        self.hold(output, sources)
+        return own.storage
 
-    def keep_in_list(self, value: Value) -> None:
-        """A list holds this tensor: when the tensor is written, so is what the list holds."""
-        if self.listed is None:
-            self.listed = Storage(Value("list"), None).root
-        storage = self.place(value).storage
-        if self.listed.storage not in storage.maybe:
-            storage.maybe.append(self.listed.storage)
-            self.members.maybe.append(storage)
+    def hold(self, container: Value, values: list[Value]) -> None:
+        """A container holds these values: when one of them is written, so is what the container holds."""
+        own = self.place(container).storage
+        for value in values:
+            self.link(own, self.place(value).storage)
 
-    def from_lists(self, outputs: list[Value], reader: Node) -> None:
-        """A node reads a list; `outputs` are tensors that it took out."""
-        assert self.listed is not None
-        self.read(self.listed)
-        for output in outputs:
-            place = self.place(output)
-            place.storage.maybe += [self.listed.storage, self.members]
-            self.listed.storage.maybe.append(place.storage)
+    def link(self, one: Storage, other: Storage) -> None:
+        """Two storages may be the same memory."""
+        if one is not other:
+            one.maybe[other] = other.maybe[one] = None
 
     def freeze(self, storage: Storage) -> Callable[[], None]:
         """Gives back how the storage is now, for when a block is left that writes into it."""
