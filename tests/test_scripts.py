@@ -1019,3 +1019,16 @@ def test_scripted_modules_in_traces() -> None:
     run = session(model, (t(1, 2),), 18)
     for x in (t(1, 2), t(-1, -2)):
         compare(run, model, (x,))
+
+
+def test_data_is_the_same_tensor() -> None:
+    """`x.data`, which scripts have as an operator of its own."""
+    class Data(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x.data * 2 + x
+
+    stream = io.BytesIO()
+    onnxport.export(torch.jit.script(Data()), (torch.ones(2, 3),), stream)
+    x = torch.randn(2, 3)
+    (found,) = onnxruntime.InferenceSession(stream.getvalue(), providers=["CPUExecutionProvider"]).run(None, {"x": x.numpy()})
+    np.testing.assert_allclose(found, (x * 3).numpy(), rtol=1e-6)

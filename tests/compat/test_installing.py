@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import io
 import sys
 from typing import Any
@@ -85,3 +86,24 @@ def test_roi_pool_gives_none_for_what_nobody_reads() -> None:
     with registered("torchvision::roi_pool", module.roi_pool, 11):
         assert ops(check(lambda x, r: torchvision.ops.roi_pool(x, r, (4, 4), 1.0), (images, rois))) == ["MaxRoiPool"]
     importlib.reload(module)
+
+
+def test_the_signature_names_the_keywords_of_today() -> None:
+    """Libraries look there for what they may pass (timm does)."""
+    before = set(inspect.signature(torch.onnx.export).parameters)
+    with onnxport.install():
+        assert before <= set(inspect.signature(torch.onnx.export).parameters)
+
+
+def test_where_things_stood_once() -> None:
+    """`deform-conv2d-onnx-exporter` looks for `_type_utils`, and without it for the tables by name."""
+    before = state()
+    with onnxport.install():
+        from torch.onnx._type_utils import JitScalarType
+        from torch.onnx.symbolic_helper import cast_pytorch_to_onnx, scalar_type_to_onnx, scalar_type_to_pytorch_type
+
+        assert cast_pytorch_to_onnx["Float"] == cast_pytorch_to_onnx[JitScalarType.FLOAT] == JitScalarType.FLOAT.onnx_type()
+        assert scalar_type_to_pytorch_type[scalar_type_to_onnx.index(cast_pytorch_to_onnx[JitScalarType.INT64])] == torch.int64
+        with pytest.raises(KeyError, match="nothing"):
+            cast_pytorch_to_onnx["nothing"]
+    assert state() == before

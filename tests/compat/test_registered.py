@@ -206,7 +206,8 @@ def test_an_error_inside_says_where() -> None:
     def symbolic(g: Any, x: Any) -> Any:
         raise KeyError("lost")
 
-    with registered("aten::relu", symbolic), pytest.raises(UnsupportedError, match=r"aten::relu.*KeyError: 'lost'"):
+    with registered("aten::relu", symbolic), pytest.raises(
+            UnsupportedError, match=r"the symbolic function .*symbolic for aten::relu failed \(KeyError: 'lost'\)\n  in aten::relu at .*py:"):
         proto(torch.relu, (A,))
 
 

@@ -25,6 +25,7 @@ _NUMBER_ARGUMENTS = frozenset({"other", "value", "exponent", "end", "weight"})
 _NUMBER_DTYPES = frozenset({torch.float64, torch.int64, torch.bool, torch.complex128})
 
 
+_DETACH = "aten::detach(Tensor(a) self) -> Tensor(a)"
 _PLAIN = frozenset({int, float, bool, str, type(None)})
 _NEVER_NONE = frozenset({"tensor", "int", "float", "bool", "str", "list", "tuple", "dict"})
 _TESTS = frozenset({"aten::__is__", "aten::__isnot__", "aten::__not__", "aten::__contains__", "prim::isinstance"})
@@ -224,13 +225,15 @@ class Reader:
     def bind(self, raw: Any, kind: str, inputs: list[Arg], outputs: list[Value]) -> Node:
         """The node with its arguments by name."""
         scope, source = self.scope(raw), raw.sourceRange()
-        text = raw.schema() if kind[:6] != "prim::" else "(no schema)"
+        text = raw.schema() if kind[:6] != "prim::" or kind == "prim::data" else "(no schema)"
         if text == "(no schema)":
             args: dict[str, Arg] = {"self": inputs[0]} if len(inputs) == 1 else {str(i): v for i, v in enumerate(inputs)}
             for name in raw.attributeNames():
                 if raw.kindOf(name) in ("i", "f", "s", "is", "fs", "ss", "t"):
                     args[name] = getattr(raw, raw.kindOf(name))(name)
             return Node(kind, "", args, outputs, scope=scope, source=source)
+        if kind == "prim::data":  # `x.data`: the same tensor, of which nobody wants gradients
+            kind, text = "aten::detach", _DETACH
         schema = schemas.parse(text)
         args = {}
         for parameter, arg in zip(schema.parameters, inputs):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from typing import Any
 
 from onnxport import notice
@@ -38,12 +39,18 @@ def translated(given: dict[str, Any], function: str = "export", model: Any = Non
         elif name in _ABSENT:
             neutral, why = _ABSENT[name]
             if value != neutral:
-                notice.warn(f"{name}={value!r} changes nothing in {function}: {why}", UserWarning)
+                notice.warn(f"{name}={reprlib.repr(value)} changes nothing in {function}: {why}", UserWarning)
         elif name == "dynamo":
             result.update(_captured(value, model))
         elif name not in artifacts.ARGUMENTS:
             raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
     return result
+
+
+def of_today() -> dict[str, Any]:
+    """The keywords of PyTorch's function that are none of `onnxport.export`'s own parameters, each with the value that means nothing."""
+    absent = {name: neutral for name, (neutral, _) in _ABSENT.items()}
+    return {"dynamo": False, **absent, **dict.fromkeys(sorted(artifacts.ARGUMENTS), False), "artifacts_dir": "."}
 
 
 def _captured(dynamo: Any, model: Any) -> dict[str, Any]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
+import inspect
 import sys
 import threading
 from types import ModuleType
@@ -16,6 +18,8 @@ _NAMES = ("export", "export_to_pretty_string", "register_custom_op_symbolic", "u
           "is_in_onnx_export", "enable_log", "disable_log", "OperatorExportTypes", "TrainingMode", "JitScalarType", "SymbolicContext",
           "TensorProtoDataType", "ONNXProgram", "unconvertible_ops")
 _MODULES = ("symbolic_helper", "utils", "errors")
+# Where it stood in older versions; libraries look there first.
+_MOVED = {"_type_utils": "onnxport.compat.scalar_type"}
 
 
 class Installation:
@@ -48,11 +52,11 @@ def install() -> Installation:
     before: dict[tuple[Any, str], Any] = {}
     with _lock:
         for name in _NAMES:
-            _set(before, target, name, getattr(onnxport, name))
+            _set(before, target, name, _export() if name == "export" else getattr(onnxport, name))
         _set(before, target, "OnnxExporterError", onnxport.errors.OnnxExporterError)
         opsets = [name for name in vars(onnxport) if name.startswith("symbolic_opset")]
-        for name in (*_MODULES, *opsets):
-            module: ModuleType = getattr(onnxport, name)
+        modules = {name: getattr(onnxport, name) for name in (*_MODULES, *opsets)}
+        for name, module in [*modules.items(), *((name, importlib.import_module(path)) for name, path in _MOVED.items())]:
             _set(before, target, name, module)
             _replace(before, f"torch.onnx.{name}", module)
         _installed.append(before)
@@ -64,6 +68,23 @@ def uninstall() -> None:
     with _lock:
         if _installed:
             _undo(_installed.pop())
+
+
+def _export() -> Any:
+    """`onnxport.export` whose signature also names the keywords of PyTorch's function: libraries look there for what they may pass."""
+    import onnxport
+    from onnxport.compat import deprecated
+
+    @functools.wraps(onnxport.export)
+    def export(*args: Any, **kwargs: Any) -> Any:
+        return onnxport.export(*args, **kwargs)
+
+    own = inspect.signature(onnxport.export)
+    more = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
+            for name, default in deprecated.of_today().items() if name not in own.parameters]
+    *named, rest = own.parameters.values()
+    export.__signature__ = own.replace(parameters=[*named, *more, rest])  # type: ignore[attr-defined]
+    return export
 
 
 def _set(before: dict[tuple[Any, str], Any], holder: Any, name: str, value: Any) -> None:

@@ -33,9 +33,19 @@ _onnx_main_opset = NEWEST
 _onnx_stable_opsets = list(range(options.OLDEST_OPSET, NEWEST))
 _constant_folding_opset_versions = list(range(options.OLDEST_OPSET, NEWEST + 1))
 
+
+class _ByName(dict[str, Any]):
+    """A table by TorchScript's name of an element type, which also takes the element type: `_try_get_scalar_type` gave names once."""
+
+    def __missing__(self, key: Any) -> Any:
+        if not isinstance(key, JitScalarType):
+            raise KeyError(key)
+        return self[key.scalar_name()]
+
+
 _types = [JitScalarType(number) for number in range(JitScalarType.UNDEFINED)]
-cast_pytorch_to_onnx = {t.scalar_name(): t.onnx_type() for t in _types}
-scalar_name_to_pytorch = {t.scalar_name(): t.torch_name() for t in _types}
+cast_pytorch_to_onnx = _ByName({t.scalar_name(): t.onnx_type() for t in _types})
+scalar_name_to_pytorch = _ByName({t.scalar_name(): t.torch_name() for t in _types})
 scalar_type_to_pytorch_type = [t.dtype() for t in _types]
 scalar_type_to_onnx = [t.onnx_type() for t in _types]
 pytorch_name_to_type = {t.torch_name(): t.dtype() for t in _types}

@@ -157,7 +157,13 @@ def _call(g: GraphContext, node: Node, function: Callable[..., Any], positional:
     except ValueError:  # it has no signature
         pass
     with torch_private.exporting(), jit.exporting_opset(g.builder.opset):
-        return function(*first, *positional, **keywords)
+        try:
+            return function(*first, *positional, **keywords)
+        except (errors.OnnxExporterError, RecursionError, MemoryError):
+            raise
+        except Exception as cause:  # whatever its author wrote
+            raise errors.UnsupportedError(
+                f"the symbolic function {_name(function)} for {_op(node)} failed ({type(cause).__name__}: {cause})") from cause
 
 
 def _original(g: GraphContext, node: Node, values: list[Any]) -> Any:
