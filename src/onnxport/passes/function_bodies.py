@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -38,6 +39,7 @@ class Body:
 
     inputs: (name, value) of all that is read from outside; a value that the file does not have is None.
     literals: those that are copied into the body.   outputs: what somebody outside reads, results of `forward` first.
+    order: the nodes as the outputs need them, so that it says nothing when they were made.
     key: the same for all calls whose nodes differ in the values of `slots` at most.
     """
 
@@ -47,13 +49,13 @@ class Body:
         self.literals: list[ir.Value] = []
         self.slots: list[Slot] = []
         self._numbers: dict[int, int] = {}
-        self._reads: dict[int, int] = {}
         for name, value in call.arguments:
             self._argument(name, None if value is None else values.get(value))
         self._count = len(self.inputs)
-        written = [*self._described(nodes)]
-        self._sort_inputs()
         self.outputs = self._outputs([values[name] for name in call.results if name in values])
+        self.order = _needed_order(nodes, self.outputs)
+        written = [*self._described(self.order)]
+        self._sort_inputs()
         self.key = (len(call.arguments), tuple(written), tuple([self._numbers[id(v)] for v in self.outputs]))
 
     def all_nodes(self) -> Iterator[ir.Node]:
@@ -72,7 +74,7 @@ class Body:
         for node in nodes:
             yield node.domain, node.op_type, node.overload, len(node.outputs)
             for value in node.inputs:
-                yield from self._read(value, node)
+                yield from self._read(value)
             for attribute in node.attributes.values():
                 yield attribute.name, attribute.type
                 if attribute.type == _GRAPH:
@@ -92,11 +94,10 @@ class Body:
             self._count += 1
             self._numbers[id(value)] = self._count
 
-    def _read(self, value: ir.Value | None, node: ir.Node) -> Iterator[Any]:
+    def _read(self, value: ir.Value | None) -> Iterator[Any]:
         if value is None:
             yield None
             return
-        self._reads[id(value)] = self._reads.get(id(value), 0) + 1
         if id(value) not in self._numbers:
             self._define([value])
             tensor = literal(value)
@@ -116,9 +117,10 @@ class Body:
 
     def _outputs(self, results: list[ir.Value]) -> list[ir.Value]:
         made = {id(value): value for node in self.nodes for value in node.outputs}
+        reads = Counter(id(value) for node in self.all_nodes() for value in node.inputs)
         wanted = {id(value): value for value in results if id(value) in made}
         for value in made.values():
-            if value.is_graph_output() or len(value.uses()) > self._reads.get(id(value), 0):
+            if value.is_graph_output() or len(value.uses()) > reads[id(value)]:
                 wanted.setdefault(id(value), value)
         return list(wanted.values())
 
@@ -130,6 +132,24 @@ def walk(nodes: Iterable[ir.Node]) -> Iterator[ir.Node]:
         for attribute in node.attributes.values():
             if attribute.type == _GRAPH:
                 yield from walk(attribute.as_graph())
+
+
+def _needed_order(nodes: list[ir.Node], outputs: Iterable[ir.Value]) -> list[ir.Node]:
+    """The nodes in the order in which the outputs need them, each after what it reads."""
+    makers = {id(value): node for node in nodes for value in node.outputs}
+    stack = [(makers[id(value)], False) for value in [*outputs, *(node.outputs[0] for node in nodes)]][::-1]
+    seen: set[int] = set()
+    order: list[ir.Node] = []
+    while stack:
+        node, ready = stack.pop()
+        if ready:
+            order.append(node)
+        elif id(node) not in seen:
+            seen.add(id(node))
+            stack.append((node, True))
+            read = [makers[id(value)] for inner in walk([node]) for value in inner.inputs if id(value) in makers]
+            stack += [(maker, False) for maker in reversed(read)]
+    return order
 
 
 def literal(value: ir.Value) -> Any:

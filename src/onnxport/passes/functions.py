@@ -185,7 +185,7 @@ class _Names:
 
     def rename(self, bodies: list[Body]) -> None:
         """Nodes and values of the first body lose the path of its module; types become those that are true of all."""
-        for same in zip(*[body.nodes for body in bodies], strict=True):
+        for same in zip(*[body.order for body in bodies], strict=True):
             node = same[0]
             path = node.name = self._local(node.name or node.op_type)
             for index, value in enumerate(node.outputs):
