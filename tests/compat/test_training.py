@@ -163,3 +163,47 @@ def test_functions_in_training() -> None:
     assert [f.name for f in made.functions] == ["BatchNorm2d", "ReLU", "Sequential", "Sequential.1"]
     for found, want in zip(run(made, x), trained(model, x), strict=True):
         np.testing.assert_allclose(found, want, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("opset", [9, 13, 18, 23])
+@pytest.mark.parametrize("calls", [1, 2])
+def test_statistics_over_all_batches(calls: int, opset: int) -> None:
+    """`momentum=None`: the factor comes from the counter of batches, which is no weight."""
+    model, x = ReadsStatistics(3, calls), torch.randn(6, 3)
+    model.norm = nn.BatchNorm1d(3, momentum=None)
+    model.norm.num_batches_tracked.fill_(4)
+    made = proto(model.train(), (x,), training=TrainingMode.TRAINING, mutations="outputs", opset_version=opset)
+    fresh = copy.deepcopy(model)
+    for found, want in zip(run(made, x), [*fresh(x), *fresh.buffers()], strict=True):
+        np.testing.assert_allclose(found, want.detach().numpy(), rtol=1e-4, atol=1e-5)
+
+
+class Attends(nn.Module):
+    """Gives the weights of attention themselves."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return nn.functional.scaled_dot_product_attention(x * 0, x * 0, torch.eye(x.shape[-2]), dropout_p=0.25 if self.training else 0.0)
+
+
+@pytest.mark.parametrize("opset", [9, 12, 18, 22, 24])
+def test_dropout_of_attention(opset: int) -> None:
+    """ONNX Runtime leaves a Dropout out whose mask nobody reads."""
+    x = torch.randn(40, 40)
+    made = proto(Attends().train(), (x,), training=TrainingMode.TRAINING, opset_version=opset)
+    found = run(made, x)[0]
+    assert np.unique(found.round(4)).tolist() == [0, pytest.approx(1 / 40 / 0.75, abs=1e-4)]
+    assert 0.2 < (found == 0).mean() < 0.3
+
+
+@pytest.mark.parametrize("opset", [9, 12, 18, 22])
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+def test_dropout_between_layers(kind: type, opset: int) -> None:
+    layers, x = kind(4, 4, num_layers=2, dropout=0.5), torch.randn(5, 3, 4)
+    made = proto(layers.train(), (x,), training=TrainingMode.TRAINING, opset_version=opset)
+    session = onnxruntime.InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"])
+    first, second = (session.run(None, {made.graph.input[0].name: x.numpy()}) for _ in range(2))
+    assert not np.allclose(first[0], second[0])
+    states = layers.eval()(x)[1]
+    hidden = states[0] if kind is nn.LSTM else states
+    for result in (first, second):  # nothing is dropped before the first layer
+        np.testing.assert_allclose(result[1][0], hidden[0].detach(), rtol=1e-4, atol=1e-5)

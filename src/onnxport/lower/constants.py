@@ -40,7 +40,7 @@ def compute(g: Builder, node: Node, args: dict[str, Any]) -> Any:
         plain = {name: _plain(arg, found) for name, arg in args.items()}
     except _UnknownError:
         return None
-    if any(c.parameter for c in found) and not g.fold_parameters:
+    if folding.kept(g, found):
         return None
     outputs = node.outputs
     if any(o.kind != "tensor" or o.shape is None or None in o.shape or o.dtype is None for o in outputs) or not outputs:

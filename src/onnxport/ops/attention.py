@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from onnxport import errors
+from onnxport.ops import random
 from onnxport.ops.reduction import logsumexp
 from onnxport.ops.registry import aten
 from onnxport.ops.support import rank_of, shape_of
@@ -63,7 +64,7 @@ def attention(g: Builder, query: Value, key: Value, value: Value, mask: Value | 
     scores, opened = (scores, None) if mask is None else _masked(g, scores, mask)
     weights = g.op("Softmax", scores, axis=-1)
     if dropout > 0:
-        weights = g.op("Dropout", weights, g.const(dropout), g.const(True))
+        weights = random.dropout(g, weights, dropout, True)
     result = g.op("MatMul", weights, value)
     if opened is not None:
         result = g.op("Mul", result, opened)

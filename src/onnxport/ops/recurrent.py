@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from onnxport.ops import stepwise
+from onnxport.ops import random, stepwise
 from onnxport.ops.packed import packed, unpacked
 from onnxport.ops.registry import aten
 from onnxport.ops.support import rank_of, shape_of
@@ -132,7 +132,7 @@ def run(g: Builder, net: Net, x: Value, hx: Sequence[Value], params: Sequence[Va
         final = layer == net.layers - 1
         x = _merged(g, y, batch_first and final)
         if net.dropout > 0 and not final:
-            x = g.op("Dropout", x, g.const(net.dropout), g.const(True))
+            x = random.dropout(g, x, net.dropout, True)
     return [x, *[g.op("Concat", *states, axis=0) for states in zip(*ends, strict=True)]]
 
 

@@ -34,9 +34,9 @@ def fold(g: Builder, op_type: str, inputs: tuple[Value | None, ...], attrs: dict
         if value is None or value.const is None or value.dtype is None:
             return None
         constants.append(value.const)
-    parameter = any(c.parameter for c in constants)
-    if parameter and not g.fold_parameters:
+    if kept(g, constants):
         return None
+    parameter = any(c.parameter for c in constants)
     size_in = sum(_bytes(v) for v in inputs if v is not None)
     if size_in <= SMALL or op_type in _VIEWS:
         if op_type in _GROWING and _grown(op_type, inputs) > SMALL:
@@ -51,6 +51,15 @@ def fold(g: Builder, op_type: str, inputs: tuple[Value | None, ...], attrs: dict
     if op_type in _GROWING:
         return None
     return (_lazy(g, op_type, compute, inputs, constants, attrs, parameter),)
+
+
+def kept(g: Builder, constants: Sequence[Constant]) -> bool:
+    """Whether nothing may be computed from these now. A counter (the batches that a normalisation has seen) is no weight."""
+    return not g.fold_parameters and any(c.parameter and not _is_counter(c) for c in constants)
+
+
+def _is_counter(constant: Constant) -> bool:
+    return not constant.is_lazy and constant.tensor.numel() == 1 and not constant.tensor.is_floating_point() and not constant.tensor.is_complex()
 
 
 def lazily(g: Builder, compute: Callable[[], torch.Tensor], dtype: torch.dtype, shape: tuple[int, ...], constants: Sequence[Constant]) -> Value:
