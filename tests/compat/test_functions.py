@@ -118,6 +118,59 @@ def test_faults_are_named() -> None:
         proto(failing(lambda g, x: None), (X,))
 
 
+class Elsewhere(torch.autograd.Function):
+    """Computed where no tracer looks (NumPy, a kernel of one's own): the reason why functions bring a `symbolic`."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        return torch.from_numpy(np.tanh(x.detach().numpy())) * (1.0 if float(x.sum()) > 1e9 else 2.0)
+
+
+class ElsewhereSymbolic(Elsewhere):
+    @staticmethod
+    def forward(x: torch.Tensor) -> torch.Tensor:
+        return torch.from_numpy(np.tanh(x.detach().numpy())) * (1.0 if float(x.sum()) > 1e9 else 2.0)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        pass
+
+    @staticmethod
+    def symbolic(g: Any, x: Any) -> Any:
+        return g.op("Mul", g.op("Tanh", x), torch.tensor(2.0))
+
+
+def test_what_python_reads_in_a_forward_that_has_a_symbolic_does_not_matter() -> None:
+    check(lambda x: ElsewhereSymbolic.apply(x * 2) + 1, (X,))
+    for fault in (lambda x: Elsewhere.apply(x), lambda x: ElsewhereSymbolic.apply(x) * (x.sum() > 0).numpy()):
+        with pytest.raises(onnxport.errors.BakedValueError, match=r"test_functions.py:\d+: Python reads a tensor"):
+            proto(fault, (X,))
+
+
+class Several(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> Any:
+        return x.relu(), None, x.argmax(1), 5
+
+
+def test_outputs_that_are_no_tensors() -> None:
+    check(lambda x: (Several.apply(x)[0] * Several.apply(x)[3], Several.apply(x)[2]), (X,))
+
+
+def test_a_wrong_signature_names_the_arguments_of_the_forward() -> None:
+    class Two(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: torch.Tensor, alpha: float) -> torch.Tensor:
+            return x * alpha
+
+        @staticmethod
+        def symbolic(g: Any, x: Any) -> Any:
+            return x
+
+    with pytest.raises(SymbolicFunctionError, match=r"Two.symbolic\(g.*cannot be called with \(g, x, alpha\)"):
+        proto(lambda x: Two.apply(x, 0.5), (X,))
+
+
 def test_an_output_that_is_not_supported_may_be_none() -> None:
     first = failing(lambda g, x: (g.op("Add", x, x), None))
     check(lambda x: first(x)[0], (X,))

@@ -6,6 +6,7 @@ import threading
 import warnings
 from typing import Any
 
+import onnx
 import pytest
 import torch
 from onnxport.symbolic_helper import parse_args
@@ -181,6 +182,7 @@ def test_a_wrong_type_is_an_error() -> None:
     (lambda g, a, b, x, y: (a, b), "returned 2 values for onnxport_tests::foo, which has 1 outputs"),
     (lambda g, a, b, x, y: 3, "returned a int, not a torch._C.Value"),
     (lambda g, a, b, x, y: g.op("Relu", a, wrong=3), "the name of an attribute ends in"),
+    (lambda g, a, b, x, y: g.op("Flatten", a, axis_i=1.5), "axis_i=1.5.: it cannot be an attribute of this type"),
     (lambda g, a, b, x, y: g.op("Relu", a, alpha_f=b), "has to be known now"),
     (lambda g, a, b, x, y: g.op("Relu", a, alpha_f=1.0), "no opset has.*'alpha'"),
     (lambda g, a, b, x, y: g.op("Add", a), "takes 2 inputs, not 1"),
@@ -189,6 +191,12 @@ def test_faults_are_named(function: Any, message: str) -> None:
     with registered("onnxport_tests::foo", function), pytest.raises((SymbolicFunctionError, SymbolicValueError, UnsupportedError), match=message) as caught:
         proto(lambda a, b: foo(a, b, 1.0, 1), (A, B))
     assert "test_registered.py" in str(caught.value)
+
+
+def test_tensors_as_one_attribute() -> None:
+    with registered("onnxport_tests::foo", lambda g, a, b, x, y: g.op("acme::Foo", a, held_t=[torch.ones(1), torch.zeros(2)])):
+        made = proto(lambda a, b: foo(a, b, 1.0, 1), (A, B))
+    assert [onnx.numpy_helper.to_array(t).tolist() for t in made.graph.node[0].attribute[0].tensors] == [[1.0], [0.0, 0.0]]
 
 
 def test_none_says_that_it_cannot_be_converted() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import dis
 import functools
+import inspect
 import itertools
 import linecache
 import operator
@@ -47,7 +48,7 @@ _recorder = Recorder()
 def _note(kind: str, tensor: torch.Tensor, seen: Any, itself: bool = False) -> None:
     """Records a read. itself: what Python saw is the number in the tensor (and not something that depends on it)."""
     reads = _recorder.reads
-    if reads is None or _only_checked():
+    if reads is None or _only_checked() or _translated(sys._getframe(2)):
         return
     source, frame = user_line(3)
     if kind == "index":
@@ -72,6 +73,27 @@ def _note_text(tensor: torch.Tensor, seen: Any) -> None:
 def _only_checked() -> bool:
     """Whether torch's recurrent modules read a size to hold it against another, and use it for nothing else."""
     return sys._getframe(3).f_code.co_name == "get_expected_hidden_size"
+
+
+def _translated(frame: Any) -> bool:
+    """Whether a frame runs in the forward of an `autograd.Function` that has a `symbolic`: the file holds that instead."""
+    while frame is not None:
+        if frame.f_code.co_name == "forward" and _has_symbolic(frame.f_code):
+            return True
+        frame = frame.f_back
+    return False
+
+
+@functools.lru_cache(maxsize=1024)
+def _has_symbolic(code: Any) -> bool:
+    """Whether every `autograd.Function` with this forward (and there is one) has a `symbolic`."""
+    classes, found = [torch.autograd.Function], []
+    while classes:
+        one = classes.pop()
+        classes += one.__subclasses__()
+        if getattr(inspect.unwrap(one.forward), "__code__", None) is code:
+            found.append(hasattr(one, "symbolic"))
+    return bool(found) and all(found)
 
 
 def _index_kind(frame: Any) -> str:

@@ -285,8 +285,7 @@ class Reader:
         for output in graph.outputs():
             result = inlined.env[output.unique()]
             results += result if isinstance(result, (list, tuple)) else [result]
-        for output, result in zip(raw.outputs(), results, strict=True):
-            self.env[output.unique()] = result
+        _give(self.env, raw, results)
         self.repeated = [(node.kind(), str(node.sourceRange()), [inlined.env.get(output.unique()) for output in node.outputs()])
                          for node in _until_written(graph) if node.kind() != "prim::Constant"]
         return True
@@ -316,6 +315,17 @@ class Reader:
                      touched=reader.touched)
         functionalise(made)
         return made
+
+
+def _give(env: dict[int, Any], raw: Any, results: list[Arg]) -> None:
+    """The outputs of an `autograd.Function`. Where not all are tensors, they are one tuple, and what is none (None, a number) has no type."""
+    kinds = [value.type() for value in raw.outputs()]
+    if len(kinds) == 1 and kinds[0].kind() == "TupleType":
+        tensors = iter(results)
+        env[raw.output().unique()] = tuple([None if kind.sizes() is None else next(tensors) for kind in kinds[0].elements()])
+        return
+    for output, result in zip(raw.outputs(), results, strict=True):
+        env[output.unique()] = result
 
 
 def _until_written(graph: Any) -> list[Any]:

@@ -78,6 +78,7 @@ _FAILURES = {
     "requires grad as a constant": "it computes a gradient (torch.autograd.grad) through an operator whose formula needs its result, as that "
                                    "of tanh does; write this derivative out",
     "unsupported argument type in the JIT tracer": "a gradient (torch.autograd) is computed of an operator that has several results",
+    "unsupported output type": "an operator gives a number (it should give a tensor)",
     "unexpected sym_eq": "a gradient (torch.autograd) is computed of several results",
     "doesn't have storage": "it cannot look into a transform of torch.func (grad, jacrev, hessian, ...); torch.autograd.grad under "
                             "torch.enable_grad() is traced",

@@ -303,6 +303,14 @@ def attribute_of(node: Any, name: str) -> Any:
         return getattr(node, node.kindOf(name))(name)
 
 
+def _whole(item: Any) -> int:
+    """A number as an int, none of which is cut off."""
+    number = int(item)
+    if number != item:
+        raise ValueError(f"{item} is not a whole number")
+    return number
+
+
 def _set(node: Any, opname: str, key: str, data: Any) -> None:
     """One attribute that is given as `name_type=data`."""
     match = _ATTRIBUTE.fullmatch(key)
@@ -319,7 +327,7 @@ def _set(node: Any, opname: str, key: str, data: Any) -> None:
         return
     if kind != "t" and isinstance(data, torch.Tensor):
         data = data.tolist()
-    convert: Any = {"i": int, "f": float, "s": str}.get(kind, lambda item: item)
+    convert: Any = {"i": _whole, "f": float, "s": str}.get(kind, lambda item: item)
     several = isinstance(data, (list, tuple, torch.Size))
     if kind == "t" and not isinstance(data, torch.Tensor) and not several:
         data = torch.tensor(data)

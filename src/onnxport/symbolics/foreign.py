@@ -153,7 +153,7 @@ def _call(g: GraphContext, node: Node, function: Callable[..., Any], positional:
     try:
         inspect.signature(function).bind(*first, *positional, **keywords)
     except TypeError as cause:
-        raise _signature(node, function, list(keywords) or list(node.args), str(cause)) from cause
+        raise _signature(node, function, list(keywords) or _argument_names(node), str(cause)) from cause
     except ValueError:  # it has no signature
         pass
     with torch_private.exporting(), jit.exporting_opset(g.builder.opset):
@@ -173,6 +173,15 @@ def _original(g: GraphContext, node: Node, values: list[Any]) -> Any:
         if captured.kind == "tensor":
             scratch.setType(jit.tensor_type(captured.dtype, None if captured.shape is None else list(captured.shape)))
     return made
+
+
+def _argument_names(node: Node) -> list[str]:
+    """What a symbolic function is given, as the operator (of an `autograd.Function`: its forward) calls it."""
+    if node.op != _PYTHON:
+        return list(node.args)
+    function = node.args["function"]
+    names = list(inspect.signature(function.forward).parameters)
+    return names[function.setup_context is torch.autograd.Function.setup_context:][: len(node.args["convention"])]
 
 
 def _signature(node: Node, function: Callable[..., Any], names: list[str], why: str = "") -> errors.SymbolicFunctionError:

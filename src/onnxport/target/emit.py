@@ -303,11 +303,10 @@ class _Emitter:
                 return ir.AttrFloat32s(name, [float(v) for v in value])
             if all(isinstance(v, str) for v in value):
                 return ir.AttrStrings(name, list(value))
+            if all(hasattr(v, "data_ptr") for v in value):
+                return ir.AttrTensors(name, [_held(v, name) for v in value])
         if hasattr(value, "data_ptr"):
-            from onnxport.target.dtypes import from_torch
-            from onnxport.target.value import Constant
-
-            return ir.AttrTensor(name, Weight(Constant(value), from_torch(value.dtype), tuple(value.shape), name))
+            return ir.AttrTensor(name, _held(value, name))
         raise TypeError(f"attribute {name} of type {type(value).__name__}")
 
     def subgraph(self, block: Block, needed: set[Node]) -> ir.Graph:
@@ -320,6 +319,14 @@ class _Emitter:
         nodes = self.nodes(block, needed)
         self.depth -= 1
         return ir.Graph(inputs, [self.value(v) for v in block.outputs], nodes=nodes, name=self.unique("body"))
+
+
+def _held(tensor: torch.Tensor, name: str) -> Weight:
+    """A tensor that is an attribute."""
+    from onnxport.target.dtypes import from_torch
+    from onnxport.target.value import Constant
+
+    return Weight(Constant(tensor), from_torch(tensor.dtype), tuple(tensor.shape), name)
 
 
 def _node_name(scope: str, op_type: str) -> str:
