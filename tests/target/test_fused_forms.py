@@ -87,8 +87,8 @@ def optimised(module: nn.Module, opset: int, folder: Path) -> Counter[str]:
 
 BEHIND = {
     "rms_norm": (nn.RMSNorm(16, eps=1e-6), {13: "SimplifiedLayerNormalization", 18: "SimplifiedLayerNormalization", 23: "RMSNormalization"}),
-    "rms_norm_by_hand": (RootMeanSquare(), dict.fromkeys((13, 18, 23, 28), "SimplifiedLayerNormalization")),
-    "rms_norm_of_squares": (RootMeanSquare(lambda x: x * x), dict.fromkeys((13, 18, 23), "SimplifiedLayerNormalization")),
+    "rms_norm_by_hand": (RootMeanSquare(), {**dict.fromkeys((13, 18, 22), "SimplifiedLayerNormalization"), 23: "RMSNormalization", 28: "RMSNormalization"}),
+    "rms_norm_of_squares": (RootMeanSquare(lambda x: x * x), {13: "SimplifiedLayerNormalization", 18: "SimplifiedLayerNormalization", 23: "RMSNormalization"}),
     "layer_norm": (nn.LayerNorm(16), dict.fromkeys((13, 17, 23), "LayerNormalization")),
     "norm_of_a_sum": (After(), dict.fromkeys((13, 17, 18), "SkipLayerNormalization")),
     "gelu": (F.gelu, dict.fromkeys((13, 18, 20, 28), "BiasGelu")),
@@ -120,3 +120,59 @@ def test_a_reciprocal_of_something_else_stays() -> None:
 
     program = onnxport.export(Other(), (torch.randn(2, 3), torch.randn(2, 3)), None)
     assert "Reciprocal" in {node.op_type for node in program.model_proto.graph.node}
+
+
+class Rotary(nn.Module):
+    """x by rotary positions. turned: what is multiplied by the sine; tables: of an angle."""
+
+    def __init__(self, turned: Any, tables: Any):
+        super().__init__()
+        self.turned, self.tables = turned, tables
+
+    def forward(self, x: torch.Tensor, angle: torch.Tensor) -> torch.Tensor:
+        cos, sin = self.tables(angle)
+        return x * cos + self.turned(x) * sin
+
+
+def by_chunks(x: torch.Tensor) -> torch.Tensor:
+    a, b = x.chunk(2, dim=-1)
+    return torch.cat([-b, a], dim=-1)
+
+
+def by_slices(x: torch.Tensor) -> torch.Tensor:
+    return torch.cat([-x[..., x.shape[-1] // 2:], x[..., : x.shape[-1] // 2]], dim=-1)
+
+
+def angles_twice(angle: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    twice = torch.cat([angle, angle], dim=-1)
+    return (twice.cos() * 1.5).unsqueeze(1), (twice.sin() * 1.5).unsqueeze(1)
+
+
+def tables_twice(angle: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    cos, sin = angle.cos()[:, None], angle.sin()[:, None]
+    return torch.cat([cos, cos], -1), torch.cat([sin, sin], -1)
+
+
+ROTARY: dict[str, tuple[Any, Any, bool]] = {
+    "slices": (by_slices, angles_twice, True),
+    "chunks": (by_chunks, tables_twice, True),
+    "one_batch": (by_chunks, lambda angle: angles_twice(angle.sum(0, keepdim=True)), True),
+    "two_axes": (by_chunks, lambda angle: tuple(table[0, 0] for table in tables_twice(angle)), False),
+    "other_sign": (lambda x: -by_chunks(x), angles_twice, False),
+    "other_halves": (lambda x: torch.cat([-x[..., :4], x[..., 4:]], -1), angles_twice, False),
+    "not_twice": (by_chunks, lambda angle: angles_twice(torch.cat([angle[..., :2], angle[..., 2:] + 1], -1)), True),
+    "halves_differ": (by_chunks, lambda angle: tuple(f(torch.cat([angle, angle + 1], -1))[:, None] for f in (torch.cos, torch.sin)), False),
+}
+
+
+@pytest.mark.parametrize("opset", [22, 23, 28])
+@pytest.mark.parametrize("name", ROTARY)
+def test_rotary_positions(name: str, opset: int) -> None:
+    turned, tables, one = ROTARY[name]
+    axes = {"x": {0: "b", 2: "t"}, "angle": {0: "b", 1: "t"}}
+    module = Rotary(turned, tables)
+    program = onnxport.export(module, (torch.randn(2, 3, 5, 8), torch.randn(2, 5, 4)), None, opset_version=opset, dynamic_axes=axes)
+    assert ("RotaryEmbedding" in {node.op_type for node in program.model_proto.graph.node}) == (one and opset >= 23)
+    for b, t in ((1, 1), (3, 4)):
+        args = torch.randn(b, 3, t, 8), torch.randn(b, t, 4)
+        torch.testing.assert_close(program(*args)[0], module(*args), rtol=1e-5, atol=1e-5)
