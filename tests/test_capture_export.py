@@ -208,6 +208,18 @@ def test_what_torch_export_decided_over_sizes_has_the_users_line() -> None:
     assert all(__file__ in guard.source for guard in program.guards)
 
 
+def test_a_misspelt_input_is_named_in_the_refusal() -> None:
+    args = (torch.rand(5, 1, 3), torch.rand(1, 1, 4))
+    with pytest.raises(errors.CaptureError, match="dynamic_axes names 'hiden', and the input is 'hidden'"):
+        export(nn.GRU(3, 4), args, capture="export", input_names=["x", "hidden"], dynamic_axes={"x": {1: "n"}, "hiden": {1: "n"}})
+
+
+def test_recurrent_layers_give_no_warning() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        onnxport.export(nn.LSTM(4, 3), (torch.rand(5, 2, 4),), capture="export")
+
+
 def test_an_axis_that_was_fixed_is_refused_with_the_line() -> None:
     model = Function(lambda x: torch.tril_indices(x.shape[0], 3))
     with pytest.raises(errors.CaptureError, match=r"(?s)static shape of 5 for dimension x.*test_capture_export.py:\d+ decides over axis 0 of x"):

@@ -39,7 +39,7 @@ def refusal(name: str, variant: str, opset: int) -> str | None:
     return REFUSED.get((name, variant, opset)) or REFUSED.get((name, None, opset))
 
 
-def hold(name: str, opset: int) -> None:
+def hold(name: str, opset: int, capture: str = "auto") -> None:
     """Every variant of a model at one opset."""
     torch.manual_seed(0)
     model = MODELS[name]()
@@ -47,9 +47,9 @@ def hold(name: str, opset: int) -> None:
         expected = refusal(name, variant, opset)
         if expected is not None:
             with pytest.raises(onnxport.errors.UnsupportedError, match=expected):
-                run(model, opset, axes, inputs)
+                run(model, opset, axes, inputs, capture)
             continue
-        worst, _ = run(model, opset, axes, inputs)
+        worst, _ = run(model, opset, axes, inputs, capture)
         assert worst <= TOLERANCE, f"{name} {variant} at opset {opset}: {worst:.1e} of the output's scale"
 
 
@@ -63,3 +63,10 @@ def test_model(name: str, opset: int) -> None:
 def test_model_at_every_opset(name: str) -> None:
     for opset in [*([7, 8] if name.startswith(ALSO_OLD) else []), *OPSETS]:
         hold(name, opset)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list(MODELS))
+def test_model_through_torch_export(name: str) -> None:
+    """`tests/test_capture_export.py` takes four of them in each run."""
+    hold(name, 18, "export")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import os
 from collections.abc import Mapping, Sequence
@@ -100,7 +101,19 @@ def capture(model: Any, call: Call, names: Sequence[str], way: str, axes: Mappin
         if way == "trace":
             raise errors.ArgumentError("capture='trace': an ExportedProgram is captured already")
         return exported.read_program(model, call, names, wanted, modules)
-    return exported.compile_call(call, names, wanted, modules)
+    try:
+        return exported.compile_call(call, names, wanted, modules)
+    except errors.CaptureError as error:
+        _misspelt(error, axes, names)
+        raise
+
+
+def _misspelt(error: errors.CaptureError, axes: Mapping[str, Mapping[int, str]], names: Sequence[str]) -> None:
+    """Adds to a refusal what may be its reason: an axis that was asked for under a name that no input has (it may be an output's)."""
+    for name in axes:
+        near = [] if name in names else difflib.get_close_matches(name, names, 1, 0.8)
+        if near:
+            error.args = (f"{error}\n(dynamic_axes names {name!r}, and the input is {near[0]!r})",)
 
 
 def _marked(traced: Traced, names: Sequence[str], wanted: Sequence[dynamic.Wanted], by_shapes: bool) -> Traced:

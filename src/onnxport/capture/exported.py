@@ -109,7 +109,7 @@ def _compiled(call: Call, tensors: Sequence[torch.Tensor], names: Sequence[str],
     state = state_of(call.model)
     shapes = tuple({axis: ask.dim for axis, ask in asks.items()} or None for asks in wanted)
     with (torch_private.exporting(), torch_private.slow_attention(), torch_private.any_size(), torch.no_grad(), state.unchanged(),
-          decisions.noted(), torch_private.quiet("torch.fx.experimental.symbolic_shapes")):
+          decisions.noted(), torch_private.assignments_followed(), torch_private.quiet("torch.fx.experimental.symbolic_shapes")):
         try:
             if retrace:
                 flat = Retraced(flat, tensors, wanted)

@@ -8,6 +8,7 @@ import importlib
 import logging
 import sys
 import threading
+import warnings
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -35,6 +36,7 @@ __all__ = [
     "HigherOrderOperator",
     "OpOverload",
     "any_size",
+    "assignments_followed",
     "create_function_from_graph",
     "create_graph_by_tracing",
     "decomposition",
@@ -322,6 +324,30 @@ def symbolically(run: Callable[..., Any], weights: list[torch.Tensor], tensors: 
     environment = next((holder.fake_mode.shape_env for holder in holders if holder.fake_mode is not None), None)
     guards = environment.guards if environment is not None else ()
     return made, fixed + [str(guard.expr) for guard in guards if guard.expr.free_symbols & symbols]
+
+
+class _Warnings:
+    """The module `warnings` for one module of torch, without what it says of attributes that a model assigns."""
+
+    @staticmethod
+    def warn(message: Any, *args: Any, stacklevel: int = 1, **kwargs: Any) -> None:
+        warn: Any = warnings.warn
+        if "assigned during export" not in str(message):
+            warn(message, *args, stacklevel=stacklevel + 1, **kwargs)
+
+
+def _assignments_on() -> Any:
+    module: Any = importlib.import_module("torch._functorch._aot_autograd.frontend_utils")
+    before, module.warnings = module.warnings, _Warnings
+    return module, before
+
+
+def _assignments_off(before: Any) -> None:
+    before[0].warnings = before[1]
+
+
+# torch.export warns of attributes that it would lose; the capture returns them beside the outputs (recurrent layers assign their weights too).
+assignments_followed = Shared(_assignments_on, _assignments_off)
 
 
 def hook_on_guards(note: Callable[[Any, Any], None]) -> Shared:
