@@ -24,7 +24,7 @@ from torch.overrides import TorchFunctionMode
 
 from onnxport import errors
 from onnxport.aten.source import user_line
-from onnxport.capture import bools, code, constructors, follow, protocols, torch_private
+from onnxport.capture import bools, code, constructors, follow, protocols, scales, torch_private
 
 
 class Recorder(threading.local):
@@ -370,7 +370,7 @@ def _install() -> dict[Any, Any]:
     for name in _RESIZES:
         setattr(torch.Tensor, name, _resize(name))
     torch.Tensor.data = _data()  # type: ignore[assignment]
-    for owner, name, function in [*protocols.patches(_capturing, _note), *_makers()]:
+    for owner, name, function in [*protocols.patches(_capturing, _note), *scales.patches(_capturing, _note), *_makers()]:
         before[owner, name] = vars(owner).get(name)
         setattr(owner, name, function)
     return before
