@@ -11,6 +11,7 @@ from onnxport.lower import joining, looping
 from onnxport.lower.joining import Joiner
 from onnxport.lower.python import Listed, Maybe
 from onnxport.ops import loops
+from onnxport.target import dims
 from onnxport.target.dims import Dim
 from onnxport.target.value import Block as Subgraph
 from onnxport.target.value import DataType, Value
@@ -52,7 +53,36 @@ def if_(low: Lowering, node: Node, args: dict[str, Any]) -> Any:
     if failing[0] != failing[1]:
         low.g.notes.append(f"{where(node.source)}: the branch that raises is left out; the file does not check this condition")
         return _results(inline(low, node.blocks[0 if failing[1] else 1]))
-    return _results(_branches(low, node, condition))
+    moved = _moved(low, node, condition)
+    return _results(_branches(low, node, condition) if moved is None else moved)
+
+
+def _moved(low: Lowering, node: Node, condition: Value) -> list[Any] | None:
+    """`if n > 0: x = x.reshape(n, -1, 4)` for an x of n rows: what it gives where x is empty too, and then no numbers either.
+
+    Other than in the script such an x gets its new shape; ONNX has no tensor that is of one rank or of another.
+    """
+    fn, size, other = low.compared.get(condition, ("", 0, 0))
+    if (fn, other) not in ((">", 0), (">=", 1), ("!=", 0)) or node.blocks[1].nodes or any(n.op not in _MOVES for n in node.blocks[0].nodes):
+        return None
+    before = [low.resolve(output) for output in node.blocks[1].outputs]
+    if not all(isinstance(x, Value) and _has(x, size) for x in before):
+        return None
+    after = inline(low, node.blocks[0])
+    if all(isinstance(y, Value) and _has(y, size) and _symbols(y) <= _symbols(x) for x, y in zip(before, after, strict=True)):
+        return after
+    return None
+
+
+_MOVES = frozenset({"prim::ListConstruct", "aten::reshape", "aten::view", "aten::flatten", "aten::unsqueeze", "aten::size", "aten::__getitem__"})
+
+
+def _has(x: Value, size: Any) -> bool:
+    return x.shape is not None and any(dims.equal(size, own) for own in x.shape)
+
+
+def _symbols(x: Value) -> set[str]:
+    return {name for size in x.shape or () if isinstance(size, Dim) for name in size.symbols}
 
 
 def _results(results: list[Any]) -> Any:

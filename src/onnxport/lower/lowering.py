@@ -60,6 +60,7 @@ class Lowering:
         self.journal = Journal()  # what lists of a script hold
         self.forms: dict[Node, list[Form]] = {}  # what loops carry
         self.whole: dict[Node, set[int]] = {}  # carried lists that change their length
+        self.compared: dict[Value, tuple[str, Size, Size]] = {}  # conditions over sizes
         self.depth = 0  # blocks around the node that is being lowered
         self.env: dict[Captured, Any] = {}
         self.calls: set[ModuleCall] = set()  # those that become functions

@@ -58,7 +58,7 @@ def lower(low: Lowering, node: Node, args: dict[str, Any]) -> Any:
     if isinstance(a, Value) or isinstance(b, Value):
         return _on_tensors(low.g, node, [a, b])
     if node.op in _COMPARISONS:
-        return _compare(low.g, node, _COMPARISONS[node.op], a, b)
+        return _compare(low, node, _COMPARISONS[node.op], a, b)
     sizes = isinstance(a, Dim) or isinstance(b, Dim)
     if sizes and (node.op in ("aten::div", "aten::pow") or isinstance(a, float) or isinstance(b, float)):
         if node.op == "aten::pow" and isinstance(b, int) and 0 <= b <= 4:
@@ -110,14 +110,17 @@ def _is_wide(value: Any) -> bool:
     return isinstance(value, Value) and value.dtype == DataType.DOUBLE
 
 
-def _compare(g: Builder, node: Node, fn: str, a: Any, b: Any) -> Any:
+def _compare(low: Lowering, node: Node, fn: str, a: Any, b: Any) -> Any:
     if not isinstance(a, Dim) and not isinstance(b, Dim):
         return _BUILTIN[fn](a, b)
     if isinstance(a, (int, Dim)) and isinstance(b, (int, Dim)):
         known = dims.compare(fn, a, b)
         if known is not None:
             return known
-    return _on_tensors(g, node, [a, b])
+        made = _on_tensors(low.g, node, [a, b])
+        low.compared[made] = fn, a, b
+        return made
+    return _on_tensors(low.g, node, [a, b])
 
 
 def _on_tensors(g: Builder, node: Node, values: list[Any]) -> Any:

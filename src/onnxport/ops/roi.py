@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from onnxport import errors
-from onnxport.ops.support import shape_of
+from onnxport.ops.support import shape_of, tensor
 from onnxport.target import sizes
 from onnxport.target.builder import Builder
 from onnxport.target.value import DataType, Value
@@ -18,7 +18,7 @@ def boxes_of(g: Builder, rois: Value) -> tuple[Value, Value]:
     return boxes, images
 
 
-def align(g: Builder, x: Value, rois: Value, scale: float, height: int, width: int, ratio: int, aligned: bool) -> Value:
+def align(g: Builder, x: Value, rois: Value, scale: float | Value, height: int, width: int, ratio: int, aligned: bool) -> Value:
     """Each bin is the mean of `ratio` x `ratio` points, each the bilinear mean of four pixels."""
     if ratio <= 0:
         raise errors.UnsupportedError(f"roi_align with as many samples as each box needs (sampling_ratio={ratio}) runs up to opset 21; "
@@ -27,7 +27,7 @@ def align(g: Builder, x: Value, rois: Value, scale: float, height: int, width: i
     dtype = x.dtype
     assert dtype is not None
     n, channels, h, w = shape_of(x)
-    scaled = g.op("Mul", boxes, g.const(scale, dtype))
+    scaled = g.op("Mul", boxes, tensor(g, scale, dtype))
     if aligned:
         scaled = g.op("Sub", scaled, g.const(0.5, dtype))
     columns = [g.op("Slice", scaled, g.const([i]), g.const([i + 1]), g.const([1])) for i in range(4)]

@@ -9,7 +9,7 @@ import torch
 from onnxport import errors
 from onnxport.ops import roi, windows
 from onnxport.ops.registry import aten
-from onnxport.ops.support import pair, rank_of, shape_of, static_int
+from onnxport.ops.support import pair, rank_of, shape_of, static_int, tensor
 from onnxport.target import dims, sizes
 from onnxport.target.builder import Builder
 from onnxport.target.dims import Size, is_static
@@ -149,7 +149,7 @@ def _float(g: Builder, x: Value) -> Value:
 
 
 @aten("torchvision::roi_align")
-def roi_align(g: Builder, input: Value, rois: Value, spatial_scale: float, pooled_height: Size, pooled_width: Size, sampling_ratio: int,
+def roi_align(g: Builder, input: Value, rois: Value, spatial_scale: float | Value, pooled_height: Size, pooled_width: Size, sampling_ratio: int,
               aligned: bool) -> Value:
     """torchvision::roi_align(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width, int sampling_ratio,
     bool aligned) -> Tensor
@@ -160,6 +160,8 @@ def roi_align(g: Builder, input: Value, rois: Value, spatial_scale: float, poole
     if g.opset >= 22:
         return roi.align(g, input, rois, spatial_scale, height, width, sampling_ratio, aligned)
     boxes, images = roi.boxes_of(g, rois)
+    if isinstance(spatial_scale, Value):
+        boxes, spatial_scale = g.op("Mul", boxes, tensor(g, spatial_scale, boxes.dtype)), 1.0
     return g.op("RoiAlign", input, boxes, images, mode="avg", output_height=height, output_width=width,
                 sampling_ratio=max(sampling_ratio, 0),
                 spatial_scale=spatial_scale, coordinate_transformation_mode="half_pixel" if aligned else "output_half_pixel")
