@@ -103,6 +103,17 @@ def floats_do_not_widen(x: Tensor, f: float) -> Tuple[Tensor, Tensor, float]:
     return x * f + x.sum() * f, torch.full((2,), f), f + 1.0
 
 
+@case((t(*range(9)), 3), (t(*range(9)), 0), (t(*range(5)), -2), (t(*range(4)), 7), (t(*range(4)), -4))
+def write_from_a_place_that_may_count_from_the_back(x: Tensor, n: int) -> Tensor:
+    y = x * 1
+    y[n:] = -1.0
+    z = x * 1
+    z[-n:] = -2.0
+    w = x * 1
+    w[-n : n] = -3.0
+    return torch.stack([y, z, w])
+
+
 @case((t(1, 2, 3),), (t(4, 5),))
 def loop_over_other_shapes(x: Tensor) -> Tensor:
     out: List[Tensor] = []
