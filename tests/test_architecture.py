@@ -40,8 +40,8 @@ LAYERS: dict[str, set[str]] = {
     "save": {"wire"},
     "runtime": {"save", "target"},
     "pretty": set(),
-    "program": {"modes", "runtime", "save", "structure", "verify"},
-    "backend": {"aten", "capture", "options", "program", "runtime", "target"},
+    "program": {"backend", "modes", "runtime", "save", "structure", "verify"},
+    "backend": {"aten", "capture", "options", "runtime", "save", "target"},
     "verify": {"calls", "modes", "options", "program", "runtime", "structure", "target"},
 }
 ABOVE = {"pipeline", "__init__"}  # see all of the above

@@ -53,10 +53,10 @@ class ONNXProgram:
 
     @property
     def session(self) -> runtime.Session:
-        """The model in ONNX Runtime, loaded at the first use. Raises `runtime.RunError`."""
+        """The model in ONNX Runtime (its kept operators in PyTorch), loaded at the first use. Raises `runtime.RunError`."""
         with ONE_AT_A_TIME:
             if self._session is None:
-                self._session = runtime.Session(self.model)
+                self._session = opened(self.model)
         return self._session
 
     def __call__(self, *args: Any, **kwargs: Any) -> list[torch.Tensor]:
@@ -83,3 +83,13 @@ class ONNXProgram:
     def __repr__(self) -> str:
         opset, nodes = self.model.opset_imports.get(""), self.model.graph.num_nodes()
         return f"<ONNXProgram {', '.join(self.input_names)} -> {', '.join(self.output_names)}, opset {opset}, {nodes} nodes>"
+
+
+def opened(source: str | ir.Model) -> runtime.Session:
+    """A model or a file, ready to run."""
+    try:
+        return runtime.Session(source)
+    except runtime.RunError as refused:
+        from onnxport import backend
+
+        return backend.session(source, refused)

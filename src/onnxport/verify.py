@@ -19,6 +19,7 @@ import torch
 from onnxport import calls, errors, runtime, structure
 from onnxport.modes import ONE_AT_A_TIME, select_model_mode_for_export
 from onnxport.options import TrainingMode
+from onnxport.program import opened
 from onnxport.target import dims
 
 if TYPE_CHECKING:
@@ -201,7 +202,7 @@ def verify(program: ONNXProgram | str | os.PathLike[str], model: Any, args: Any,
 def _loaded(path: str | os.PathLike[str]) -> runtime.Session:
     if not os.path.isfile(path):
         raise errors.ArgumentError(f"there is no file {os.fsdecode(path)!r}")
-    return runtime.Session(os.fsdecode(path))
+    return opened(os.fsdecode(path))
 
 
 # ---------------------------------------------------------------------- sizes and values

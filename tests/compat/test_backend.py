@@ -13,7 +13,7 @@ import torch
 from onnx.backend import base
 
 import onnxport
-from onnxport import OperatorExportTypes, backend, errors, runtime
+from onnxport import OperatorExportTypes, backend, errors, runtime, verify
 from onnxport.lower.lowering import Lowering
 from onnxport.symbolics import foreign
 from tests.compat.kept_cases import CASES, Case
@@ -189,7 +189,7 @@ def custom() -> onnx.ModelProto:
 
 
 def test_a_node_of_ones_own_needs_a_function() -> None:
-    with pytest.raises(runtime.RunError, match=r'nobody runs acme::Foo: .*pass functions=\{"acme::Foo": function\}'):
+    with pytest.raises(runtime.RunError, match=r"nobody runs acme::Foo: .*prepare\(model, functions=\{\"acme::Foo\": function\}\)"):
         backend.prepare(custom())
     assert not backend.is_compatible(custom())
     seen: dict[str, Any] = {}
@@ -355,3 +355,24 @@ def test_a_long_model_of_kept_nodes_is_linear() -> None:
     representation = backend.prepare(stream.getvalue())
     np.testing.assert_allclose(representation.run(X)[0], chain(X).numpy(), rtol=1e-4)
     assert len(representation._engine.block.steps) == 600
+
+
+# ---------------------------------------------------------------------- the program itself
+
+
+@pytest.mark.parametrize("kind", KEPT)
+def test_a_program_with_kept_operators_runs_and_is_verified(kind: OperatorExportTypes, tmp_path: Any) -> None:
+    model = Model(lambda a: torch.special.bessel_j0(a) * 2).eval()
+    path = tmp_path / "m.onnx"
+    program = onnxport.export(model, (X,), path, operator_export_type=kind, verify=True, input_names=["a"], dynamic_axes={"a": {0: "n"}})
+    assert torch.allclose(program(torch.ones(7, 3))[0], model(torch.ones(7, 3)))
+    report = verify.verify(path, model, (X,))
+    assert report.passed and "n=" in str(report)
+
+
+def test_a_program_with_a_node_of_ones_own_says_what_it_needs() -> None:
+    with registered("onnxport_tests::foo", lambda g, a, b, x, y: g.op("acme::Foo", a, b)):
+        program = onnxport.export(Model(lambda a, b: foo(a, b, 0.1, 2)), (X, X))
+    with pytest.raises(runtime.RunError, match=r"nobody runs acme::Foo: .*backend\.prepare\(model, functions="):
+        program(X, X)
+    assert backend.prepare(program, functions={"acme::Foo": lambda a, b: a + b}).run((X, X))[0].shape == (4, 3)

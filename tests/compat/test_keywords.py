@@ -47,7 +47,7 @@ OTHER: dict[str, tuple[Any, Any]] = {
     "profile": (True, True), "dump_exported_program": (True, True), "artifacts_dir": (".", True), "export_params": (False, True),
     "keep_initializers_as_inputs": (True, True), "dynamic_axes": ({}, True), "training": (onnxport.TrainingMode.PRESERVE, True),
     "operator_export_type": (torch.onnx.OperatorExportTypes.ONNX_ATEN_FALLBACK, True), "do_constant_folding": (False, True),
-    "custom_opsets": ({"acme": 2}, True), "export_modules_as_functions": (True, None), "optimize": (False, "optimize=False"),
+    "custom_opsets": ({"acme": 2}, True), "export_modules_as_functions": (True, True), "optimize": (False, "optimize=False"),
     "custom_translation_table": ({torch.ops.aten.relu.default: None}, "custom_translation_table="), "autograd_inlining": (False, "autograd_inlining=False"),
 }
 
@@ -56,13 +56,14 @@ def test_the_table_has_every_keyword_of_pytorch() -> None:
     assert set(OTHER) == set(SIGNATURE) - {"model", "args", "f"}
 
 
-@pytest.mark.parametrize("name", [name for name, (_, outcome) in OTHER.items() if outcome is not None])
+@pytest.mark.parametrize("name", OTHER)
 def test_another_value(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     value, outcome = OTHER[name]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        assert "Relu" in [n.op_type for n in proto(Net().eval(), (X,), **{name: value}).graph.node]
+        made = proto(Net().eval(), (X,), **{name: value})
+    assert "Relu" in [node.op_type for nodes in (made.graph.node, *[f.node for f in made.functions]) for node in nodes]
     said = [str(w.message) for w in caught if "changes nothing" in str(w.message)]
     assert not said if outcome is True else len(said) == 1 and outcome in said[0], said
 

@@ -7,20 +7,19 @@ or nodes of the caller's own, these run in PyTorch or in the functions that are 
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import onnx
 import onnx.inliner
+import onnx_ir as ir
 import torch
 from onnx.backend import base
 
-from onnxport import errors, runtime
+from onnxport import errors, notice, runtime, save
 from onnxport.backend import blocks, kept
 from onnxport.backend.arrays import to_numpy_value, to_torch_value, type_of
 from onnxport.options import ir_version, newest_opset
-from onnxport.program import ONNXProgram
 
 _CUDA = "CUDAExecutionProvider"
 _GONE = {
@@ -66,7 +65,7 @@ class Representation(base.BackendRep):
         return feeds
 
     def _check(self, name: str, value: Any) -> None:
-        declared = self._engine.types.get(name)
+        declared = self._engine.declared.get(name)
         if not isinstance(value, torch.Tensor) or declared is None or not declared.HasField("tensor_type"):
             return
         wanted, found = declared.tensor_type, type_of(value, name, None).tensor_type
@@ -160,13 +159,12 @@ def _providers(device: str) -> list[str]:
     if _kind(device) == "CUDA":
         if _CUDA in runtime.providers():
             return [_CUDA, "CPUExecutionProvider"]
-        warnings.warn(f"device={device!r}: ONNX Runtime has no CUDA here, so the model runs on the CPU", UserWarning, stacklevel=4)
+        notice.warn(f"device={device!r}: ONNX Runtime has no CUDA here, so the model runs on the CPU", UserWarning)
     return ["CPUExecutionProvider"]
 
 
 def _loaded(model: Any) -> onnx.ModelProto:
-    if isinstance(model, ONNXProgram):
-        return model.model_proto
+    model = getattr(model, "model_proto", model)  # of an ONNXProgram
     if isinstance(model, bytes):
         return onnx.load_from_string(model)
     if isinstance(model, (str, os.PathLike)):
@@ -194,21 +192,34 @@ class _Whole:
         self.session = runtime.Session(source, providers)
         self.inputs, self.outputs = self.session.inputs, self.session.outputs
         self.optional = {t.name for t in proto.graph.initializer} & {i.name for i in proto.graph.input}
-        self.types = {i.name: i.type for i in proto.graph.input}
+        self.declared = {i.name: i.type for i in proto.graph.input}
         self.run = self.session.run
 
 
-class _Parts:
-    """A model with nodes that ONNX Runtime does not run."""
+class _Parts(runtime.Session):
+    """A model with nodes that ONNX Runtime does not run: a session like another."""
 
     def __init__(self, proto: onnx.ModelProto, functions: Mapping[str, kept.Function], providers: Sequence[str]):
         self.block = blocks.Block(proto.graph, blocks.Model(proto, functions, providers))
         self.optional = set(self.block.defaults)
         self.inputs, self.outputs = [name for name in self.block.inputs if name not in self.optional], self.block.outputs
-        self.types = {i.name: i.type for i in proto.graph.input}
+        self.declared = {i.name: i.type for i in proto.graph.input}
+        self.shapes = {name: [_size(dim) for dim in kind.tensor_type.shape.dim] for name, kind in self.declared.items()}
 
     def run(self, feeds: Mapping[str, Any]) -> list[Any]:
         return self.block.run(feeds)
+
+
+def _size(dim: Any) -> int | str | None:
+    return dim.dim_value if dim.HasField("dim_value") else dim.dim_param or None
+
+
+def session(source: Any, refused: runtime.RunError) -> runtime.Session:
+    """A session for a model that ONNX Runtime alone does not take (`refused`): with its kept nodes in PyTorch, where it has such nodes."""
+    proto = _loaded(save.to_proto(source) if isinstance(source, ir.Model) else source)
+    if _is_standard(proto, {}):
+        raise refused
+    return _apart(proto, {}, _providers("CPU"), refused)
 
 
 def _apart(proto: onnx.ModelProto, functions: Mapping[str, kept.Function], providers: Sequence[str],
@@ -217,8 +228,10 @@ def _apart(proto: onnx.ModelProto, functions: Mapping[str, kept.Function], provi
         proto = onnx.inliner.inline_local_functions(proto)
     missing = _missing(proto, functions)
     if missing:
-        raise runtime.RunError(f"nobody runs {', '.join(missing)}: it is no operator of ONNX Runtime and none that PyTorch has registered; pass "
-                               f"functions={{\"{missing[0]}\": function}}, which is called with the inputs as tensors and the attributes by name")
+        raise runtime.RunError(
+            f"nobody runs {', '.join(missing)}: it is no operator of ONNX Runtime and none that PyTorch has registered; "
+            f"onnxport.backend.prepare(model, functions={{\"{missing[0]}\": function}}) calls a function with the inputs as tensors and the "
+            "attributes by name")
     try:
         return _Parts(proto, functions, providers)
     except runtime.RunError as cause:

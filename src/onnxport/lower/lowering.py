@@ -184,18 +184,16 @@ class Lowering:
         """The result of one node, whatever kind of node it is."""
         if self.foreign is None:
             return self.builtin(node, args)
-        handler = self.foreign.find(node)
-        if handler is not None:
-            return handler(self, node, containers.plain(self, node, args) if self.graph.scripted else args)
-        handler = self.foreign.fallback(node)
+        first, last = self.foreign.find(node), self.foreign.fallback(node)
+        if first is None and last is not None and self.translates(node):
+            try:
+                return self.builtin(node, args)
+            except (errors.UnsupportedError, errors.UnsupportedOperatorError):
+                pass
+        handler = first or last
         if handler is None:
             return self.builtin(node, args)
-        if not self.translates(node):
-            return handler(self, node, args)
-        try:
-            return self.builtin(node, args)
-        except (errors.UnsupportedError, errors.UnsupportedOperatorError):
-            return handler(self, node, args)
+        return handler(self, node, containers.plain(self, node, args) if self.graph.scripted else args)
 
     def translates(self, node: Node) -> bool:
         """Whether onnxport itself can lower a node."""
