@@ -10,11 +10,12 @@ import onnx.inliner
 import pytest
 import torch
 import torchvision
+from onnxruntime.capi.onnxruntime_pybind11_state import Fail, InvalidArgument, RuntimeException
 from torch import nn
 
 import onnxport
 from onnxport import errors
-from tests import test_modules
+from tests import test_modules, test_random_programs
 from tests.compat.running import ops, proto, run
 
 
@@ -381,3 +382,67 @@ def test_classes_of_torch_nn(name: str) -> None:
     made = check(model, inputs, {kind}, test_modules.batched(inputs, 5), input_names=names, dynamic_axes={n: {0: "n"} for n in names})
     assert [f.name for f in made.functions] == ([] if name in NOTHING_LEFT else [name])
     assert [n.op_type for n in made.graph.node if n.domain] == ([] if name in NOTHING_LEFT else [name] * 2)
+
+
+# Random programs, their steps as modules in groups that are modules.
+
+
+class RandomStep(nn.Module):
+    def __init__(self, step: Any):
+        super().__init__()
+        _, self.function, self.a, self.b, self.k, self.m = step
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return self.function(x, y, self.k, self.m)
+
+
+class RandomGroup(nn.Module):
+    def __init__(self, steps: list[Any]):
+        super().__init__()
+        self.steps = nn.ModuleList([RandomStep(step) for step in steps])
+
+    def forward(self, given: list[torch.Tensor]) -> list[torch.Tensor]:
+        pool = list(given)
+        for step in self.steps:
+            pool.append(step(pool[step.a], pool[step.b]))
+        return pool[len(given):]
+
+
+class RandomProgram(nn.Module):
+    def __init__(self, seed: int):
+        super().__init__()
+        steps = test_random_programs.Program(seed).steps
+        self.groups = nn.ModuleList([RandomGroup(steps[start : start + 3]) for start in range(0, len(steps), 3)])
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        pool = [x, y]
+        for group in self.groups:
+            pool += group(pool)
+        return tuple(pool[-3:])
+
+
+@pytest.mark.parametrize("functions", [True, {RandomGroup}, {RandomStep}], ids=["all", "groups", "steps"])
+@pytest.mark.parametrize("seed", [1, 2, 4, 6])
+def test_programs_of_modules(seed: int, functions: Any) -> None:
+    """As the file without functions, at other sizes."""
+    first, *others = [test_random_programs.inputs(*size, seed) for size in test_random_programs.SIZES[:4]]
+    options: dict[str, Any] = {"input_names": ["x", "y"], "dynamic_axes": {"x": {0: "n", 2: "m"}, "y": {0: "m"}}}
+    model = RandomProgram(seed).eval()
+    plain, made = proto(model, first, **options), proto(model, first, export_modules_as_functions=functions, **options)
+    assert made.functions
+    for given in (first, *others):
+        wanted = outcome(plain, *given)
+        for file in (made, onnx.inliner.inline_local_functions(made)):
+            found = outcome(file, *given)
+            assert (wanted is None) == (found is None)
+            for result, want in zip(found or (), wanted or (), strict=True):
+                assert (result.shape, result.dtype) == (want.shape, want.dtype)
+                np.testing.assert_allclose(result, want, rtol=1e-4, atol=1e-5)
+
+
+def outcome(made: onnx.ModelProto, *given: torch.Tensor) -> list[np.ndarray] | None:
+    """What the file gives; None where ONNX Runtime refuses the sizes."""
+    try:
+        return run(made, *given[: len(made.graph.input)])
+    except (Fail, InvalidArgument, RuntimeException):
+        return None
