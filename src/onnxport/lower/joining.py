@@ -100,10 +100,14 @@ class Joiner:
         sides = zip((a, b), self.ends, strict=True)
         state = self.states(*[end.get(x, x.held) if isinstance(x, Listed) else plain(x) for x, end in sides])
 
+        return self._made(kind, state, (a, b))
+
+    def _made(self, kind: type[Listed], state: Finish, sources: Sequence[Any]) -> Finish:
+        """A new list, which may be one of those that it is made of."""
         def finish(results: Sequence[Value]) -> Listed:
             made = kind(state(results))
-            made.may_be(a)
-            made.may_be(b)
+            for source in sources:
+                made.may_be(source)
             return made
 
         return finish
@@ -120,13 +124,19 @@ class Joiner:
         if isinstance(a, tuple) and isinstance(b, tuple) and len(a) == len(b):
             parts = [self.join(x, y) for x, y in zip(a, b, strict=True)]
             return lambda results: tuple(part(results) for part in parts)
-        filled = next(s for s in (a, b) if isinstance(s, Stacked) or s)
-        with self.g.reopened(self.blocks[0]):
-            first = stacked(self.g, a, like=filled)
-        with self.g.reopened(self.blocks[1]):
-            second = stacked(self.g, b, like=filled)
+        first, second = self._stacked(0, a, b), self._stacked(1, b, a)
         finish = self._values(first.value, second.value, "tensor")
         return lambda results: Stacked(finish(results), first.kind)
+
+    def _stacked(self, which: int, state: Any, other: Any) -> Stacked:
+        """What a list holds at the end of a branch as one tensor; of an empty one, `other` says what its items would be."""
+        if not isinstance(state, Stacked) and not state:
+            with self.g.reopened(self.blocks[1 - which]):
+                other = stacked(self.g, other)
+            sizes = [s if is_visible(self.g, s, self.blocks[1 - which]) else 1 for s in other.value.shape or ()]
+            other = Stacked(Value(other.value.dtype, (0, *sizes[1:])), other.kind)
+        with self.g.reopened(self.blocks[which]):
+            return stacked(self.g, state, like=other)
 
     def _values(self, a: Any, b: Any, kind: str) -> Finish:
         own = kind_of(a) if kind_of(a) != "tensor" else kind_of(b)
@@ -152,12 +162,12 @@ class Joiner:
     def _uninitialized(self, a: Any, b: Any, kind: str) -> Finish:
         """A value that one side never made, and that nobody reads when that side ran."""
         which, x = (0, b) if a is UNINITIALIZED else (1, a)
-        if isinstance(x, tuple):
-            gap = tuple([UNINITIALIZED] * len(x))
-            return self.join(gap, x) if which == 0 else self.join(x, gap)
-        if kind_of(x) == "plain":
-            return lambda results: x
-        if isinstance(x, (bool, int, float)):
+        if isinstance(x, (Listed, tuple, list, dict)):
+            return self._half_made(which, x)
+        if isinstance(x, Maybe):
+            present, value = self._half(which, x.present), self._half(which, x.value)
+            return lambda results: Maybe(present(results), value(results))
+        if kind_of(x) == "plain" or isinstance(x, (bool, int, float)):
             return lambda results: x
         blank: Any = 0
         if isinstance(x, Value):
@@ -165,6 +175,25 @@ class Joiner:
                 blank = self._like(x, self.blocks[1 - which])
         a, b = (blank, x) if which == 0 else (x, blank)
         return self._values(a, b, kind)
+
+    def _half(self, which: int, x: Any) -> Finish:
+        return self.join(UNINITIALIZED, x) if which == 0 else self.join(x, UNINITIALIZED)
+
+    def _half_made(self, which: int, x: Any) -> Finish:
+        """A container that the side `which` never made."""
+        if isinstance(x, Listed):
+            state = self._half_made(which, self.ends[1 - which].get(x, x.held))
+            return self._made(type(x), state, (x,))
+        if isinstance(x, (tuple, list)):
+            parts = [self._half(which, member) for member in x]
+            return lambda results: type(x)([part(results) for part in parts])
+        if isinstance(x, dict):
+            members = {key: self._half(which, member) for key, member in x.items()}
+            return lambda results: {key: member(results) for key, member in members.items()}
+        if isinstance(x, Stacked):
+            value = self._half(which, x.value)
+            return lambda results: Stacked(value(results), x.kind)
+        return lambda results: x
 
     def _like(self, x: Value, home: Block) -> Value:
         if x.dtype is None or x.shape is None:
