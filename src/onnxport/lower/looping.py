@@ -199,6 +199,7 @@ class _Looping:
         lost = {held for held, state in states.items() if state is LOST and held.serial < self.mark}
         if self.shared(copies, results) or lost - self.lost:
             self.lost |= lost
+            self.lists = {held: form for held, form in self.lists.items() if held not in lost}
             return None
         self.ends = [self.ended(before, after, states) for before, after in zip(self.start, results, strict=True)]
         states = {held: state for held, state in states.items() if state is not LOST}
@@ -232,7 +233,7 @@ class _Looping:
         for index, family in families.items():
             links = self.links.setdefault(index, [])
             outer = [held for held in family if held.serial < self.mark and held is not self.start[index]]
-            turned = [other for other, near in families.items() if other != index and (family & near or copies[other] in family)]
+            turned = [other for other, near in families.items() if other != index and (family & near or any(held is copies[other] for held in family))]
             found_here: list[Listed | int] = [*outer, *turned]
             new = [link for link in found_here if link not in links]
             links += new

@@ -1,0 +1,159 @@
+# ruff: noqa: UP006, UP035, PERF401 - scripts are written in what TorchScript reads
+"""Tensors and lists that may be the same as others that are written."""
+
+from __future__ import annotations
+
+from typing import Dict, List, Tuple
+
+import torch
+from torch import Tensor
+
+from .table import row, t
+
+
+@row((t(1, 2), 3), (t(1, 2), 0), refused="clone it")
+def swapped_and_written(x: Tensor, n: int) -> Tuple[Tensor, Tensor]:
+    a, b = x * 1, x * 2
+    for _ in range(n):
+        a += 1
+        a, b = b, a
+    return a, b
+
+
+@row((t(1, 2),), refused="clone it")
+def one_of_two_is_written(x: Tensor) -> Tuple[Tensor, Tensor]:
+    y = x * 1
+    z = y if bool(x[0] > 0) else x * 3
+    z += 1
+    return y, z
+
+
+@row((t(1, 2),), refused="clone it")
+def converted_and_written(x: Tensor) -> Tuple[Tensor, Tensor]:
+    y = x.to(torch.float32)
+    y += 1
+    return y, x
+
+
+@row((t(1, 2), 3), (t(1, 2), 1))
+def written_after_a_new_start(x: Tensor, n: int) -> Tuple[Tensor, Tensor]:
+    y = x * 1
+    z = y
+    for _ in range(n):
+        y = y * 2
+        y += 1
+    return y, z
+
+
+@row((t(1, 2, 3), 2), (t(1, 2, 3), 0))
+def overlapping_slices(x: Tensor, n: int) -> Tensor:
+    y = torch.zeros(5)
+    y[1:3] = x[:2]
+    for i in range(n):
+        y[i : i + 2] += x[:2]
+    return y
+
+
+@row((t(1, 2), 3), (t(1, 2), 0))
+def list_assigned_in_a_loop(x: Tensor, n: int) -> Tensor:
+    xs = [x]
+    for i in range(n):
+        xs = xs + [x * i]
+    return torch.stack(xs)
+
+
+@row((t(1, 2), 3), (t(1, 2), 0))
+def list_replaced_in_a_loop(x: Tensor, n: int) -> Tensor:
+    xs = [x, x * 2]
+    for i in range(n):
+        new: List[Tensor] = []
+        for h in xs:
+            new.append(h + i)
+        xs = new
+    return xs[0] - xs[1]
+
+
+@row((t(1, 2), 2), (t(1, 2), 0))
+def list_of_either_branch(x: Tensor, n: int) -> Tensor:
+    if n > 1:
+        xs = [x]
+        xs.append(x * 2)
+    else:
+        xs = [x * 3, x]
+    xs.append(x)
+    return torch.stack(xs)
+
+
+@row((t(1, 2), 2), refused="copy it first")
+def one_of_two_lists_is_changed(x: Tensor, n: int) -> Tensor:
+    xs, zs = [x], [x * 2]
+    ys = xs if n > 1 else zs
+    ys.append(x)
+    return torch.stack(xs)
+
+
+@row((t(1, 2), 9), (t(1, 2), 0), (t(0.1, 0.1), 2))
+def flag_ends_the_loop(x: Tensor, n: int) -> Tuple[Tensor, int, bool]:
+    done, i = False, 0
+    while not done:
+        i += 1
+        x = x + 1
+        done = bool(x.sum() > 12) or i >= n
+    return x, i, done
+
+
+@row((torch.arange(9.0),), (torch.ones(1),), (torch.ones(4),), x={0: "n"})
+def halved(x: Tensor) -> Tuple[Tensor, int]:
+    k = x.size(0)
+    while k > 1:
+        k = k // 2
+        x = x[:k] * 2
+    return x, k
+
+
+@row((t(1, -2, 3),), (t(-1, -2, -3),))
+def masked_in_a_branch(x: Tensor) -> Tensor:
+    mask = x > 0
+    if bool(mask.any()):
+        x = x[mask]
+    return x
+
+
+@row((t(1, 2), 3), (t(1, 2), 1))
+def dict_written_in_a_branch(x: Tensor, n: int) -> Tensor:
+    d: Dict[str, Tensor] = {}
+    d["a"] = x
+    if n > 2:
+        d["a"] = x * 2
+    return d["a"]
+
+
+@row((t(1, 2), 2), (t(1, 2), 1), (t(1, 2), 5))
+def queue(x: Tensor, n: int) -> Tensor:
+    q: List[Tensor] = []
+    for i in range(n):
+        q.append(x * i)
+        if len(q) > 2:
+            q.pop(0)
+    return torch.stack(q)
+
+
+@row((t(1, 5, 3), 2), (t(-4, -3, -9), 1))
+def best(x: Tensor, n: int) -> Tuple[Tensor, int]:
+    most, where = float("-inf"), -1
+    for i in range(x.size(0)):
+        v = float(x[i])
+        if v > most:
+            most, where = v, i
+    return x * most * n, where
+
+
+@row((t(1, 2, 3), 2), (t(1, 2, 3), 1))
+def nested_lists(x: Tensor, n: int) -> Tensor:
+    rows: List[List[Tensor]] = []
+    for i in range(2):
+        row_: List[Tensor] = []
+        for j in range(2):
+            row_.append(x * (i + j * n))
+        rows.append(row_)
+    return rows[1][0] + rows[0][1]
