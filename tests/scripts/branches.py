@@ -125,3 +125,97 @@ def always_raises(x: Tensor) -> Tensor:
     if x.dim() == 1:
         raise RuntimeError("never")
     return x
+
+
+@row((t(1, 2), 3), (t(1, 2), 0), (t(1, 2), -3), (t(1, 2), 9))
+def elif_of_numbers(x: Tensor, n: int) -> Tuple[Tensor, int]:
+    if n > 5:
+        k = 1
+    elif n > 0:
+        k = 2
+    elif n == 0:
+        k = 3
+    else:
+        k = 4
+    return x * k, k
+
+
+@row((torch.zeros(0),), (t(1, 2),), (t(-1, 2),), x={0: "n"})
+def and_ends_early(x: Tensor) -> Tensor:
+    if x.size(0) > 0 and bool(x[0] > 0):
+        return x * 2
+    return x - 1
+
+
+@row((t(1, 2),), (torch.zeros(0),), (t(-1, 2),), x={0: "n"})
+def or_ends_early(x: Tensor) -> Tensor:
+    if x.size(0) == 0 or bool(x[0] > 0):
+        return x + 5
+    return x - 1
+
+
+@row((t(1, 2), 3), (t(1, 2), 4), (t(1, 2), -3))
+def chained_comparison(x: Tensor, n: int) -> Tensor:
+    if 0 < n < 4:
+        x = x * 2
+    return x if not (n == 3 or n == 4) else -x
+
+
+@row((t(1, 2), 3), (t(-1, 2), 3), (t(1, 2), 0))
+def ternary_of_tuples(x: Tensor, n: int) -> Tuple[Tensor, int]:
+    a, k = (x, n) if bool(x[0] > 0) and n > 0 else (x * 2, n - 1)
+    return a + k, k
+
+
+@row((t(1, 2), 3), (t(1, 2), 1), (t(1, 2), 0))
+def made_in_one_branch_only(x: Tensor, n: int) -> Tensor:
+    if n > 2:
+        y = x * 2
+        z = y + 1
+    else:
+        y = x - 1
+        z = y
+    return z if n != 0 else y
+
+
+@row((t(1, 2), 3), (t(1, 2), -3), (t(-4, 2), 3))
+def early_returns(x: Tensor, n: int) -> Tensor:
+    if n < 0:
+        return x
+    y = x * n
+    if bool(y.sum() < 0):
+        return y.abs()
+    return y + 1
+
+
+@row((t(1, 2, 3), 2), (t(1, 2, 3), 0), (t(1,), 1), x={0: "a"})
+def branches_of_other_sizes_joined(x: Tensor, n: int) -> Tensor:
+    y = x[:n] if n > 0 else x[1:]
+    return torch.cat([y, x]) * y.size(0)
+
+
+@row((t(1, 2), True, False), (t(1, 2), True, True), (t(1, 2), False, True))
+def flags(x: Tensor, a: bool, b: bool) -> Tuple[Tensor, bool]:
+    c = a and not b
+    if c or (a == b):
+        x = x * 3
+    return x, c
+
+
+@row((t(1, 2), 3), (t(1, 2), 1))
+def raise_of_one_branch(x: Tensor, n: int) -> Tensor:
+    if n > 0:
+        y = x * n
+    else:
+        raise ValueError(f"n is {n}")
+    assert y.size(0) == 2, "two"
+    return y
+
+
+@row((t(1, 2),), (t(-1, 2),))
+def pass_in_a_branch(x: Tensor) -> Tensor:
+    if bool(x[0] > 0):
+        pass
+    else:
+        x = x + 1
+    return x

@@ -136,3 +136,128 @@ def unbind_loop(x: Tensor) -> Tensor:
     for row_ in x.unbind(0):
         s = s + row_
     return s
+
+
+@row((t(1, 2), 1), (t(1, 2), 0), (t(1, 2), 3))
+def slice_of_a_list(x: Tensor, n: int) -> Tensor:
+    xs = [x, x * 2, x * 3, x * 4]
+    return torch.stack(xs[n:] + xs[:1]).sum(0)
+
+
+@row((t(1, 2), 2), (t(1, 2), 0), (t(1, 2), -1))
+def numbers_of_a_list(x: Tensor, n: int) -> Tuple[Tensor, int, bool]:
+    ks = [3, n, 5]
+    ks[0] = n + 1
+    found = n in [1, 2, 3]
+    return x * sum(ks) + max(ks) - min(ks), len(ks), found or 5 in ks
+
+
+@row((t(1, 2), 3), (t(1, 2), 1), (t(1, 2), 0))
+def number_in_a_grown_list(x: Tensor, n: int) -> Tuple[Tensor, bool, bool]:
+    ks: List[int] = []
+    for i in range(n):
+        ks.append(i * 2)
+    return x * len(ks), 2 in ks, 3 in ks
+
+
+@row((t(1, 2), 3), (t(1, 2), 1), (t(1, 2), 0))
+def comprehension_of_a_range(x: Tensor, n: int) -> Tensor:
+    return torch.stack([x] + [x * i for i in range(n)])
+
+
+@row((torch.arange(6.0).reshape(3, 2),), (torch.ones(1, 2),), x={0: "n"})
+def comprehension_of_a_tensor(x: Tensor) -> Tensor:
+    return torch.stack([line.sum() * 2 for line in x])
+
+
+@row((t(1, 2), 3), (t(1, 2), 1))
+def list_of_repeated_items(x: Tensor, n: int) -> Tensor:
+    return torch.stack([x] * n) + torch.tensor([1] * 2)
+
+
+@row((t(1, 2), 3), (t(1, 2), 0), (t(1, 2), 1))
+def extend_in_a_loop(x: Tensor, n: int) -> Tensor:
+    xs = [x]
+    for i in range(n):
+        xs.extend([x * i, x + i])
+    return torch.cat(xs)
+
+
+@row((t(1, 2), 3), (t(1, 2), 0))
+def pop_in_a_loop(x: Tensor, n: int) -> Tensor:
+    xs = [x, x * 2]
+    for i in range(n):
+        xs.append(x + i)
+        x = x + xs.pop()
+    return x + torch.stack(xs).sum(0)
+
+
+@row((t(1, 2), 3), (t(1, 2), 0), (t(1, 2), 4))
+def set_in_a_loop(x: Tensor, n: int) -> Tensor:
+    xs = [x, x * 2, x * 3, x * 4]
+    for i in range(n):
+        xs[i] = xs[i] * 10
+    return torch.stack(xs)
+
+
+@row((t(1, 2, 3),), (t(1,),), x={0: "n"})
+def tensor_of_numbers(x: Tensor) -> Tensor:
+    ks: List[float] = []
+    for i in range(x.size(0)):
+        ks.append(float(x[i]) * 0.5)
+    return torch.tensor(ks)
+
+
+@row((t(1, 2), 3), (t(1, 2), 0))
+def enumerate_and_zip_of_lists(x: Tensor, n: int) -> Tensor:
+    xs, ks = [x, x + 1], [n, 5]
+    for i, (y, k) in enumerate(zip(xs, ks)):
+        x = x + y * k - i
+    return x
+
+
+@row((t(1, 2), 2), (t(1, 2), 0))
+def output_of_lists(x: Tensor, n: int) -> Tuple[List[Tensor], List[int]]:
+    xs = [x, x * n]
+    if n > 1:
+        xs[0] = x * 7
+    return xs, [n, len(xs)]
+
+
+@row(([t(1, 2), t(3, 4)], 1), ([t(1, 2), t(3, 4)], 0))
+def list_input_changed(xs: List[Tensor], n: int) -> Tensor:
+    xs.append(xs[0] * 2)
+    return torch.stack(xs[n:]).sum(0)
+
+
+@row(([1, 2, 3], t(1, 2)), ([4, 5, 6], t(1, 2)))
+def list_of_int_input(ks: List[int], x: Tensor) -> Tensor:
+    for k in ks:
+        x = x + k
+    return x * len(ks)
+
+
+@row((t(1, 2), 3), (t(1, 2), 0))
+def lists_of_lists(x: Tensor, n: int) -> Tensor:
+    table = [[x, x * 2], [x * 3, x * 4]]
+    s = x
+    for line in table:
+        for y in line:
+            s = s + y * n
+    return s
+
+
+@row((t(1, 2), 3), (t(1, 2), 1))
+def list_of_sizes(x: Tensor, n: int) -> Tensor:
+    sizes = [n, x.size(0)]
+    sizes.insert(0, 1)
+    return torch.zeros(sizes) + x
+
+
+@row((t(1, 2, 3), 3), (t(1,), 0), (t(1, 2), 1), x={0: "k"})
+def appended_slices(x: Tensor, n: int) -> Tensor:
+    xs: List[Tensor] = [x]
+    for i in range(n):
+        y = x * i
+        xs.append(y)
+    return torch.stack(xs, 1)

@@ -1,7 +1,9 @@
-
+# ruff: noqa: UP045 - scripts are written in what TorchScript reads
 """Modules with control flow."""
 
 from __future__ import annotations
+
+from typing import Optional
 
 import torch
 from torch import Tensor, nn
@@ -50,3 +52,57 @@ class Cell(nn.Module):
         for i in range(n):
             h = self.cell(x[:, i], h)
         return h
+
+
+class Halve(nn.Module):
+    def __init__(self, dim: int):
+        super().__init__()
+        self.linear = nn.Linear(dim, dim)
+
+    def forward(self, x: Tensor, times: int) -> Tensor:
+        for _ in range(times):
+            x = self.linear(x) * 0.5
+        return x
+
+
+@row((torch.ones(2, 3), 2), (torch.ones(4, 3), 0), x={0: "b"})
+class Stacks(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.items = nn.ModuleList([Halve(3), Halve(3)])
+        self.named = nn.ModuleDict({"a": nn.ReLU(), "b": nn.Tanh()})
+
+    def forward(self, x: Tensor, n: int) -> Tensor:
+        for i, layer in enumerate(self.items):
+            x = layer(x, n + i)
+        for layer in self.named.values():
+            x = layer(x)
+        return x
+
+
+@row((torch.ones(2, 3), 2), (torch.ones(2, 3), 0))
+class Methods(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.factor, self.names = 3, ["one", "two"]
+        self.weight = nn.Parameter(torch.ones(3))
+
+    def scaled(self, x: Tensor, by: Optional[int] = None) -> Tensor:
+        return x * self.weight * (self.factor if by is None else by)
+
+    def forward(self, x: Tensor, n: int) -> Tensor:
+        if len(self.names) > 1 and n > 1:
+            x = self.scaled(x, n)
+        return self.scaled(x)
+
+
+@row((torch.ones(2, 5, 4),), (torch.ones(2, 1, 4),), x={1: "steps"})
+class Attention(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.attention = nn.MultiheadAttention(4, 2, batch_first=True)
+        self.lstm = nn.LSTM(4, 4, batch_first=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y, _ = self.attention(x, x, x, need_weights=False)
+        return y + self.lstm(x)[0] if x.size(1) > 1 else y

@@ -80,3 +80,67 @@ def written_in_a_list(x: Tensor) -> Tensor:
     xs.append(a * 2)
     xs[0] += 1
     return a
+
+
+@row((t(1, -2, 3),), (t(-1, -2, -3),), (t(1,),), x={0: "n"})
+def mask_write_in_a_branch(x: Tensor) -> Tensor:
+    y = x * 1
+    if bool(y.sum() > 0):
+        y[y > 1] = 0.5
+    return y
+
+
+@row((torch.zeros(3, 4), 2), (torch.zeros(3, 4), 0), (torch.zeros(3, 4), 3))
+def rows_and_columns(x: Tensor, n: int) -> Tensor:
+    y = x.clone()
+    for i in range(n):
+        y[i] = i + 1
+        y[:, i + 1] += 10
+        y[i, i:] *= 2
+    return y
+
+
+@row((t(1, 2, 3), 1), (t(1, 2, 3), 5), (t(1, 2, 3), -1), (t(1, 2, 3), -9))
+def slice_of_any_start(x: Tensor, n: int) -> Tensor:
+    y = x * 1
+    y[n:] = 7.0
+    y[:n] += 1
+    return y
+
+
+@row((t(1, 2), 3), (t(1, 2), 0))
+def two_deep_write(x: Tensor, n: int) -> Tuple[Tensor, int]:
+    y = x * 2
+    for _ in range(n):
+        for _ in range(n):
+            y *= 0.5
+    return y.clone(), y.numel()
+
+
+@row((t(1, 2), 3), (t(1, 2), 0))
+def written_before_a_loop(x: Tensor, n: int) -> Tensor:
+    y = torch.cat([x, x])
+    y.zero_()
+    for _ in range(n):
+        y += x.max()
+    return y.flip(0)
+
+
+@row((torch.ones(2, 3), 2), (torch.ones(2, 3), 0))
+def view_of_a_view(x: Tensor, n: int) -> Tensor:
+    y = x * 1
+    v = y.t()[1:]
+    if n > 1:
+        v[0] += n
+    return y
+
+
+@row((t(1, 2), 3), (t(1, 2), 0))
+def in_place_operators(x: Tensor, n: int) -> Tensor:
+    y = x * 1
+    for i in range(n):
+        y -= i
+        y *= 2
+        y /= 4
+        y.clamp_(-1, 1)
+    return y

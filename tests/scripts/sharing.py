@@ -157,3 +157,82 @@ def nested_lists(x: Tensor, n: int) -> Tensor:
             row_.append(x * (i + j * n))
         rows.append(row_)
     return rows[1][0] + rows[0][1]
+
+
+@row((t(1, 2), 3), refused="clone it")
+def listed_by_a_sum_and_written(x: Tensor, n: int) -> Tensor:
+    y = x * n
+    xs = [x] + [y]
+    y[0] = 5.0
+    return torch.stack(xs)
+
+
+@row((t(1, 2), 3), refused="clone it")
+def item_of_a_list_is_written(x: Tensor, n: int) -> Tensor:
+    y = x * 1
+    for v, k in zip([y], [n]):
+        v += k
+    return y
+
+
+@row((t(1, 2), True), refused="clone it")
+def two_results_are_one(x: Tensor, flag: bool) -> Tensor:
+    if flag:
+        a = x * 2
+        b = a
+    else:
+        a, b = x * 1, x * 3
+    a += 1
+    return b
+
+
+@row((t(1, 2), 2), refused="clone it")
+def start_of_a_loop_is_written(x: Tensor, n: int) -> Tuple[Tensor, Tensor]:
+    a = x * 1
+    b, y = a, x * 0
+    for _ in range(n):
+        a += 1
+        y = y + b
+        b = b * 2
+    return a, y
+
+
+@row((t(1, 2, 3, 4), 2), refused="clone it")
+def window_of_each_turn_is_written(x: Tensor, n: int) -> Tensor:
+    w = x * 2
+    for _ in range(n):
+        w[0] += 1
+        w = w[1:]
+    return w
+
+
+@row((t(1, 2), 2), (t(1, 2), 0))
+def list_changed_in_one_branch_and_replaced_in_the_other(x: Tensor, n: int) -> Tensor:
+    xs = [x, x * 2]
+    if n > 1:
+        xs.append(x * 3)
+    else:
+        xs = [x * 4, x]
+    return torch.stack(xs).sum(0)
+
+
+@row((t(1, 2), 2), refused="copy it first")
+def other_name_of_a_list(x: Tensor, n: int) -> Tensor:
+    xs = [x]
+    ys = xs
+    for i in range(n):
+        if i > 0:
+            xs = [x * i]
+    xs.append(x)
+    return torch.stack(ys)
+
+
+@row((t(1, 2), 3), (t(1, 2), 0))
+def tuple_holds_what_is_written(x: Tensor, n: int) -> Tuple[Tensor, Tensor]:
+    p = (x * 1, n)
+    v = p[0]
+    y = x * 0
+    for _ in range(n):
+        v += 1
+        y = y + p[0]
+    return y, v

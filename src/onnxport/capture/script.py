@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -47,6 +47,7 @@ class Program:
         arguments = arguments[1:] if len(arguments) < len(schema.arguments) - 1 else arguments
         self.kinds = {a.name: str(a.real_type) for a in arguments if not (isinstance(scripted, torch.jit.ScriptModule) and a is schema.arguments[0])}
         self.arguments = [a for a in arguments if a.name in self.kinds]
+        self.types = {a.name: a.real_type for a in self.arguments}
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
         self.__signature__ = inspect.Signature([
             inspect.Parameter(_legal(a.name), kind, default=a.default_value if a.has_default_value() else inspect.Parameter.empty)
@@ -75,22 +76,44 @@ class Program:
         return self.kinds[name].startswith("Dict")
 
     def _forth(self, name: str, arg: Any) -> Any:
-        python, dtype = _NUMBERS.get(_plain_kind(self.kinds.get(name, "")), (None, None))
-        if python is None or arg is None or isinstance(arg, torch.Tensor):
-            return arg
-        return torch.tensor(arg, dtype=dtype)
+        return _converted(self.types.get(name), arg, lambda kind, x: x if isinstance(x, torch.Tensor) else torch.tensor(x, dtype=_NUMBERS[kind][1]))
 
     def _back(self, name: str, arg: Any) -> Any:
-        kind = _plain_kind(self.kinds.get(name, ""))
-        return _NUMBERS[kind][0](arg) if kind in _NUMBERS and isinstance(arg, torch.Tensor) else arg
+        return _converted(self.types.get(name), arg, lambda kind, x: _NUMBERS[kind][0](x) if isinstance(x, torch.Tensor) else x)
+
+
+def _converted(kind: Any, item: Any, change: Callable[[str, Any], Any]) -> Any:
+    """An argument of the TorchScript type `kind` with its numbers changed, those in containers too."""
+    kind = _present(kind)
+    if kind is None or item is None:
+        return item
+    if str(kind) in _NUMBERS:
+        return change(str(kind), item)
+    if not isinstance(item, (list, tuple, dict)):
+        return item
+    inner = item.values() if isinstance(item, dict) else item
+    members = [_converted(_type_of_member(kind, index), member, change) for index, member in enumerate(inner)]
+    if isinstance(item, dict):
+        return dict(zip(item, members, strict=True))
+    return type(item)(*members) if hasattr(item, "_fields") else type(item)(members)
+
+
+def _present(kind: Any) -> Any:
+    """The type of an Optional that is not None."""
+    return kind.getElementType() if kind is not None and kind.kind() == "OptionalType" else kind
+
+
+def _type_of_member(kind: Any, index: int) -> Any:
+    """The type of what a container holds."""
+    kind = _present(kind)
+    name = "" if kind is None else kind.kind()
+    if name == "TupleType":
+        return kind.elements()[index]
+    return kind.getElementType() if name == "ListType" else kind.getValueType() if name == "DictType" else None
 
 
 def _legal(name: str) -> str:
     return name if name.isidentifier() else "arg_" + "".join(c if c.isalnum() else "_" for c in name)
-
-
-def _plain_kind(kind: str) -> str:
-    return kind.removeprefix("Optional[").removesuffix("]") if kind.startswith("Optional[") else kind
 
 
 def _numbers_as_tensors(result: Any) -> Any:
@@ -184,18 +207,18 @@ class _Reading:
         """An argument of the call: new inputs for its tensors."""
         if isinstance(item, torch.Tensor):
             value = Value("tensor", item.dtype, tuple(item.shape), item.stride())
-            value.kind = _plain_kind(str(kind)) if _plain_kind(str(kind)) in _NUMBERS else "tensor"
+            value.kind = str(_present(kind)) if str(_present(kind)) in _NUMBERS else "tensor"
             self.inputs.append(value)
             return value
         if isinstance(item, (list, tuple)):
-            members = [self.argument(m, None) for m in item]
+            members = [self.argument(m, _type_of_member(kind, index)) for index, m in enumerate(item)]
             if not changed:
                 return members if isinstance(item, list) else tuple(members)
             made = Value("list")
             self.block.nodes.append(Node("prim::ListConstruct", "", {str(i): m for i, m in enumerate(members)}, [made]))
             return made
         if isinstance(item, dict):
-            return {key: self.argument(m, None) for key, m in item.items()}
+            return {key: self.argument(m, _type_of_member(kind, 0)) for key, m in item.items()}
         return item
 
     def leaves(self, arg: Arg, item: Any) -> Iterator[Arg]:

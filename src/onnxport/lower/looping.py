@@ -129,7 +129,7 @@ class _Looping:
     """One loop."""
 
     def __init__(self, low: Lowering, node: Node, trips: Any, condition: Any, carried: list[Any]):
-        self.low, self.g, self.node, self.condition, self.start = low, low.g, node, condition, carried
+        self.low, self.g, self.node, self.condition, self.start = low, low.g, node, condition, list(carried)
         self.trips = None if trips == _ENDLESS else trips
         self.body = node.blocks[0]
         self.forms: list[Form] = low.forms.setdefault(node, [])
@@ -156,6 +156,14 @@ class _Looping:
     def taken_apart(self, items: list[Any]) -> list[Any]:
         """What the carried values are made of; a list that changes its length is one tensor."""
         return [leaf for index, item in enumerate(items) for leaf in ([item] if index in self.whole else leaves(item))]
+
+    def filled(self, results: list[Any]) -> bool:
+        """Whether something that is not made before the loop was found to be a container: it is one of nothing then."""
+        found = {index: gaps(after) for index, (before, after) in enumerate(zip(self.start, results, strict=True)) if before is UNINITIALIZED}
+        found = {index: gap for index, gap in found.items() if gap is not UNINITIALIZED}
+        for index, gap in found.items():
+            self.start[index] = gap
+        return bool(found)
 
     def lengthened(self, results: list[Any]) -> bool:
         """Whether a list was found that is as long as the number of turns says."""
@@ -204,7 +212,7 @@ class _Looping:
         self.ends = [self.ended(before, after, states) for before, after in zip(self.start, results, strict=True)]
         states = {held: state for held, state in states.items() if state is not LOST}
         results = self.ends
-        if self.lengthened(results):
+        if self.filled(results) or self.lengthened(results):
             return None
         after = self.taken_apart(results)
         if len(after) != len(self.leaves):
@@ -233,7 +241,8 @@ class _Looping:
         for index, family in families.items():
             links = self.links.setdefault(index, [])
             outer = [held for held in family if held.serial < self.mark and held is not self.start[index]]
-            turned = [other for other, near in families.items() if other != index and (family & near or any(held is copies[other] for held in family))]
+            turned = [other for other, near in families.items()
+                      if other != index and (family & near or any(held is copies[other] for held in family))]
             found_here: list[Listed | int] = [*outer, *turned]
             new = [link for link in found_here if link not in links]
             links += new
@@ -570,3 +579,9 @@ def rebuilt(item: Any, given: Any) -> Any:
     if known is not None:
         return Keyed({key: rebuilt(member, given) for key, member in known.items()})
     return next(given)
+
+
+def gaps(item: Any) -> Any:
+    """The same structure, of which nothing is made."""
+    count = len(leaves(item))
+    return UNINITIALIZED if count == 1 and leaves(item)[0] is item else rebuilt(item, iter([UNINITIALIZED] * count))

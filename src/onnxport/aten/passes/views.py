@@ -90,6 +90,8 @@ def _transpose(make: Maker, node: Node, parent: Value, child: Value) -> Value:
 
 
 def _matrix_transpose(make: Maker, node: Node, parent: Value, child: Value) -> Value:
+    if node.op == "aten::t":
+        return make.emit("aten::t", "", parent, self=child)
     if len(_shape(node, parent)) < 2:
         return child
     return make.emit("aten::transpose", "int", parent, self=child, dim0=-2, dim1=-1)
