@@ -231,11 +231,12 @@ class Writer:
         return HELPERS + "def program(x: Tensor, n: int, flag: bool):\n" + "\n".join(self.lines) + "\n"
 
 
+# An operand that is a part of what is written is copied first: PyTorch's own result depends on the order in which it computes.
 CHANGES = {
     "V": ["@ += {V}", "@.add_({F})", "@[{I} % @.size(0)] = {S}", "@[0] = {F}", "@[{I}:{I}] = {F}", "@.mul_(0.5)", "@[{I} % @.size(0)] += {I}", "@[1:] -= {F}", "@.zero_()",
           "@[@ > {F}] = {F}", "@.copy_({V})"],
-    "W": ["@ *= 0.5", "@.zero_()", "@[{I}:] = {F}", "@ += {S}"],
-    "M": ["@[0] = {V}", "@[:, 0] = {F}", "@ += {V}", "@[{I} % 2, 0] = {S}"],
+    "W": ["@ *= 0.5", "@.zero_()", "@[{I}:] = {F}", "@ += {S} * 1"],
+    "M": ["@[0] = {V}", "@[:, 0] = {F}", "@ += {V} * 1", "@[{I} % 2, 0] = {S}"],
     "J": ["@ += {I}", "@[0] = {I}", "@.zero_()"],
     "LI": ["@.append({I})", "@.append({I})", "@.extend([{I}, {I}])", "@[0] = {I}", "@.insert(0, {I})", "@[{I} % len(@)] = {I}", "@ += [{I}]", "@.reverse()"],
     "LF": ["@.append({F})", "@[0] = {F}"],
