@@ -35,6 +35,8 @@ TRACED_ONLY = {
     "mean_of_chosen": "data-dependent expression",  # the sizes of two selections are compared
     "narrow_tensor": "Pending unbacked symbols",
     "circular_cut": "Pending unbacked symbols",
+    "mask_pair": "Pending unbacked symbols",
+    "take_along_dim_dynamic": "torch.export refuses the model: AssertionError",
     **dict.fromkeys(("triangle_indices_dynamic", "one_hot_by_size", "take_along_dim"), "inferred a static shape"),
     # Packed sequences have a batch size for each time step, as numbers of Python.
     **dict.fromkeys(("packed_lstm", "packed_lstm_unsorted", "packed_lstm_projected", "packed_gru_total_length", "packed_rnn", "packed_data_between"),

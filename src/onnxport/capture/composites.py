@@ -18,6 +18,9 @@ Tensor = torch.Tensor
 _ATEN: Any = torch.ops.aten
 
 
+_Adapted = tuple[Sequence[Any], dict[str, Any]]
+
+
 class Kept(TorchFunctionMode):
     """Inside, these operators stay whole."""
 
@@ -28,7 +31,7 @@ class Kept(TorchFunctionMode):
         if kept.adapt is None:
             return kept.call(*args, **given)
         adapted = kept.adapt(*args, **given)
-        return func(*args, **given) if adapted is None else kept.call(*adapted)
+        return func(*args, **given) if adapted is None else kept.call(*adapted[0], **adapted[1])
 
 
 class _Kept:
@@ -37,7 +40,7 @@ class _Kept:
     adapt: the operator's arguments for a call of such a function; None where it is a call of another overload.
     """
 
-    def __init__(self, overload: Any, names: Sequence[Any], sizes: Callable[..., Any], adapt: Callable[..., tuple[Any, ...] | None] | None = None):
+    def __init__(self, overload: Any, names: Sequence[Any], sizes: Callable[..., Any], adapt: Callable[..., _Adapted | None] | None = None):
         self.overload, self.names, self.adapt = overload, names, adapt
         schema = overload._schema
         self.name = f"{schema.name.rpartition('::')[2]}_{schema.overload_name or 'default'}"
@@ -91,28 +94,30 @@ def original(target: Any) -> Any:
 # ---------------------------------------------------------------------- sizes of results
 
 
-def _padded(*args: Any) -> tuple[Any, ...] | None:
+def _padded(*args: Any) -> _Adapted | None:
     """(input, states, weights, has_biases, ...); a call on packed sequences has its lengths in the second place."""
-    return args if isinstance(args[3], bool) else None
+    return (args, {}) if isinstance(args[3], bool) else None
 
 
-def _of_numbers(*args: Any, dtype: torch.dtype | None = None, device: Any = None, **kwargs: Any) -> tuple[Any, ...] | None:
-    return None if kwargs or dtype is not None or any(isinstance(arg, Tensor) for arg in args) else args
+def _of_numbers(*args: Any, **kwargs: Any) -> _Adapted | None:
+    if any(isinstance(arg, Tensor) for arg in args) or not kwargs.keys() <= {"dtype", "device", "base", "requires_grad"}:
+        return None
+    return args, {name: arg for name, arg in kwargs.items() if name != "requires_grad"}
 
 
-def _of_order(A: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, out: Any = None, dtype: Any = None) -> tuple[Any, ...] | None:
+def _of_order(A: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, out: Any = None, dtype: Any = None) -> _Adapted | None:
     if out is not None or dtype is not None or not isinstance(ord, (int, float)):
         return None
-    return A, ord, list(range(A.dim())) if dim is None else [dim] if isinstance(dim, int) else list(dim), keepdim
+    return (A, ord, list(range(A.dim())) if dim is None else _listed(dim), keepdim), {}
 
 
-def _of_affine_grid(theta: Tensor, size: Sequence[Any], align_corners: bool | None = None) -> tuple[Any, ...]:
-    return theta, list(size), bool(align_corners)
+def _of_affine_grid(theta: Tensor, size: Sequence[Any], align_corners: bool | None = None) -> _Adapted:
+    return (theta, list(size), bool(align_corners)), {}
 
 
 def _of_max_pool1d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False,
-                   return_indices: bool = False) -> tuple[Any, ...] | None:
-    return None if return_indices else (input, *map(_listed, (kernel_size, stride, padding, dilation)), ceil_mode)
+                   return_indices: bool = False) -> _Adapted | None:
+    return None if return_indices else ((input, *map(_listed, (kernel_size, stride, padding, dilation)), ceil_mode), {})
 
 
 def _listed(size: Any) -> list[Any]:
