@@ -324,3 +324,82 @@ def test_functions_in_functions_that_write(twice: bool) -> None:
         return whole * 2, first, second
 
     check(forward, (X,))
+
+
+# ---------------------------------------------------------------- captured by torch.export
+
+
+class Resized(torch.autograd.Function):
+    """It takes a size, an odd object and None."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, count: int, how: dict[str, str], y: torch.Tensor | None = None) -> torch.Tensor:
+        ctx.save_for_backward(x)
+        assert how == {"mode": "repeat"} and y is None
+        return x[:1].expand(count, x.shape[1])
+
+    @staticmethod
+    def symbolic(g: Any, x: Any, count: Any, how: dict[str, str], y: Any = None) -> Any:
+        assert how == {"mode": "repeat"} and y is None
+        first = g.op("Slice", x, torch.tensor([0]), torch.tensor([1]), torch.tensor([0]))
+        number = torch.tensor(count) if isinstance(count, int) else count
+        shape = g.op("Concat", g.op("Unsqueeze", number, torch.tensor([0])), torch.tensor([3]), axis_i=0)
+        return g.op("acme::Mark", g.op("Expand", first, shape)).setType(x.type())
+
+
+@pytest.mark.parametrize("capture", ["trace", "export"])
+def test_a_symbolic_is_used_by_every_capture(capture: str) -> None:
+    class Plug(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+            return MyRelu.apply(x).flip(0)
+
+        @staticmethod
+        def symbolic(g: Any, x: Any) -> Any:
+            return g.op("acme::Flip", x, axis_i=0)
+
+    made = proto(lambda x: Plug.apply(x) + 1, (X,), capture=capture, input_names=["x"], dynamic_axes={"x": {0: "n"}})
+    assert ops(made) == ["acme::Flip", "Add"]
+    with registered("prim::PythonOp", lambda g, *args, **kwargs: g.op("acme::Any", args[0], name_s=kwargs["name"])):
+        assert ops(proto(lambda x: Plug.apply(x) + 1, (X,), capture=capture)) == ["acme::Any", "Add"]
+    assert "Clip" in ops(check(MyRelu.apply, (X,), capture=capture))
+    assert ops(check(lambda x, y: Scaled.apply(x, 2.0, "up", (1, [2, 3]), y), (X, X + 1), capture=capture)) == ["Mul", "Add"]
+    check(Wide.apply, (X,), capture=capture)
+
+
+@pytest.mark.parametrize("capture", ["auto", "export"])
+def test_arguments_of_every_kind_by_every_capture(capture: str) -> None:
+    """A size of a dynamic axis among them, which PyTorch's tracer does not take: torch.export is asked then."""
+    made = proto(lambda x: Resized.apply(x, x.shape[0], {"mode": "repeat"}), (X,), capture=capture, input_names=["x"], dynamic_axes={"x": {0: "n"}})
+    assert "acme::Mark" in ops(made) and made.graph.output[0].type.tensor_type.shape.dim[1].dim_value == 3
+    assert "acme::Mark" in ops(proto(lambda x: Resized.apply(x, 2, {"mode": "repeat"}, None), (X,), capture=capture))
+
+
+def test_a_function_that_gives_its_argument_back() -> None:
+    class Same(torch.autograd.Function):
+        @staticmethod
+        def forward(x: torch.Tensor) -> torch.Tensor:
+            return x
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            pass
+
+        @staticmethod
+        def symbolic(g: Any, x: Any) -> Any:
+            return g.op("Identity", x)
+
+    for capture in ("trace", "export"):
+        check(lambda x: Same.apply(x) * 2, (X,), capture=capture)
+
+
+@pytest.mark.parametrize(("forward", "message"), [
+    (lambda ctx, x: x.mul_(2), "writes into its arguments; capture='trace' takes it"),
+    (lambda ctx, x: (x * 2, 3), "returns what is no tensor; capture='trace' takes it"),
+])
+def test_what_torch_export_cannot_keep_is_refused(forward: Any, message: str) -> None:
+    function = type("Failing", (torch.autograd.Function,), {"forward": staticmethod(forward), "symbolic": staticmethod(lambda g, x: x)})
+    before = vars(torch.autograd.Function)["apply"]
+    with pytest.raises(onnxport.errors.CaptureError, match=f"Failing has a symbolic function and {message}"):
+        proto(lambda x: function.apply(x + 1), (X,), capture="export")  # type: ignore[attr-defined]
+    assert vars(torch.autograd.Function)["apply"] is before

@@ -28,6 +28,7 @@ try:
     from torch._ops import HigherOrderOperator, OpOverload
     from torch.jit import optimized_execution  # type: ignore[attr-defined]
     from torch.jit._trace import _create_interpreter_name_lookup_fn as variable_name_lookup
+    from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 except ImportError as cause:  # pragma: no cover - depends on the installed torch
     raise ImportError(f"torch {torch.__version__} lacks a name that onnxport needs: {cause}; "
                       "torch 2.13 to 2.15 are supported") from cause
@@ -35,6 +36,7 @@ except ImportError as cause:  # pragma: no cover - depends on the installed torc
 __all__ = [
     "HigherOrderOperator",
     "OpOverload",
+    "TorchDispatchMode",
     "any_size",
     "assignments_followed",
     "create_function_from_graph",
@@ -42,6 +44,7 @@ __all__ = [
     "decomposition",
     "eager_functions",
     "exporting",
+    "forward_of",
     "get_tracing_state",
     "get_value_trace",
     "guards_of",
@@ -120,9 +123,18 @@ def schemas_of(name: str) -> list[Any]:
     return list(torch._C._jit_get_schemas_for_operator(name))
 
 
+def forward_of(function: Any, args: Sequence[Any]) -> Any:
+    """What the forward of an `autograd.Function` gives, by itself."""
+    if function.setup_context is not torch.autograd.Function.setup_context:
+        return function.forward(*args)
+    context: Any = torch.autograd.function.FunctionCtx()
+    context.needs_input_grad = (False,) * len(args)
+    return function.forward(context, *args)
+
+
 def without_modes() -> contextlib.AbstractContextManager[Any]:
     """Inside, tensors are what they are, though torch.export captures around."""
-    found: contextlib.AbstractContextManager[Any] = importlib.import_module("torch.utils._python_dispatch")._disable_current_modes()
+    found: contextlib.AbstractContextManager[Any] = _disable_current_modes()
     return found
 
 

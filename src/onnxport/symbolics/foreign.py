@@ -273,8 +273,8 @@ def _faked(g: Builder, node: Node, args: dict[str, Any], count: int | None) -> l
 
 def _python_inputs(node: Node, args: dict[str, Any]) -> list[Any]:
     """The arguments of an `autograd.Function` in the order of its forward."""
-    tensors, plain = iter(args["tensors"]), iter(args["scalars"])
-    return [next(tensors) if kind == "d" else next(plain) for kind in node.args["convention"]]
+    rest = {"d": iter(args["tensors"]), "n": iter(args.get("sizes", ())), "c": iter(args["scalars"])}
+    return [next(rest[kind]) for kind in node.args["convention"]]
 
 
 def _any_python_op(g: GraphContext, low: Lowering, node: Node, args: dict[str, Any], function: Callable[..., Any]) -> Any:
