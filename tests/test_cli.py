@@ -36,7 +36,7 @@ def other():
 
 class Baked(torch.nn.Module):
     def forward(self, x):
-        return x * float(x.shape[0])
+        return x * int(x.shape[0]).bit_length()
 
 class Unknown(torch.nn.Module):
     def forward(self, x):

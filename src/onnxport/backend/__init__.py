@@ -216,7 +216,10 @@ def _size(dim: Any) -> int | str | None:
 
 def session(source: Any, refused: runtime.RunError) -> runtime.Session:
     """A session for a model that ONNX Runtime alone does not take (`refused`): with its kept nodes in PyTorch, where it has such nodes."""
-    proto = _loaded(save.to_proto(source) if isinstance(source, ir.Model) else source)
+    try:
+        proto = _loaded(save.to_proto(source) if isinstance(source, ir.Model) else source)
+    except Exception:  # a file that is broken, which was said already
+        raise refused from None
     if _is_standard(proto, {}):
         raise refused
     return _apart(proto, {}, _providers("CPU"), refused)
