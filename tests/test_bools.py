@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+import onnxruntime
 import pytest
 import torch
 from torch.nn import functional as F
@@ -39,5 +42,10 @@ def test_bools_are_numbers(name: str) -> None:
 
 def test_a_failure_of_the_tracer_says_what_to_do() -> None:
     layer = torch.nn.Linear(3, 3)
+    model, stream = Wrapped(lambda x: checkpoint(layer, x, use_reentrant=True)), io.BytesIO()
     with pytest.raises(onnxport.errors.CaptureError, match="use_reentrant=True"):
-        onnxport.export(Wrapped(lambda x: checkpoint(layer, x, use_reentrant=True)), torch.randn(2, 3))
+        onnxport.export(model, torch.randn(2, 3), capture="trace")
+    onnxport.export(model, torch.randn(2, 3), stream, input_names=["x"])  # by way of torch.export
+    x = torch.randn(2, 3)
+    (got,) = onnxruntime.InferenceSession(stream.getvalue()).run(None, {"x": x.numpy()})
+    np.testing.assert_allclose(got, layer(x).detach().numpy(), rtol=1e-5, atol=1e-6)

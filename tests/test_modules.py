@@ -102,7 +102,7 @@ NONE = {"Module", "Container", "DataParallel", "ModuleDict", "ModuleList", "Para
 NAMES = sorted(name for name in dir(nn) if isinstance(getattr(nn, name), type) and issubclass(getattr(nn, name), nn.Module) and name not in NONE)
 REFUSED = {
     "AdaptiveLogSoftmaxWithLoss": "squeeze of dim 0", "CTCLoss": "ctc_loss has no translation", "CrossMapLRN2d": "resize_as_",
-    "FractionalMaxPool2d": "fractional_max_pool2d", "FractionalMaxPool3d": "fractional_max_pool3d", "GaussianNLLLoss": "Python branch on the value",
+    "FractionalMaxPool2d": "fractional_max_pool2d", "FractionalMaxPool3d": "fractional_max_pool3d",
 }
 REFUSED_9 = {"EmbeddingBag": "needs opset 16", "MultiLabelMarginLoss": "needs opset 11"}
 
