@@ -17,6 +17,12 @@ from onnxport.options import TrainingMode
 ONE_AT_A_TIME = threading.RLock()
 
 
+def is_training(model: Any) -> bool:
+    """Whether a module, or that of a method, has a part in training mode."""
+    owner = model if isinstance(model, torch.nn.Module) else getattr(model, "__self__", None)
+    return isinstance(owner, torch.nn.Module) and any(getattr(module, "training", False) for module in owner.modules())
+
+
 @contextmanager
 def select_model_mode_for_export(model: Any, mode: Any) -> Iterator[None]:
     """Puts `model` into `mode` (a `TrainingMode`) and each of its submodules back into its own on the way out, also after an error."""

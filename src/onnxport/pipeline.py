@@ -21,7 +21,7 @@ from onnxport.capture import choose, decompositions, reads
 from onnxport.capture.trace import Traced
 from onnxport.lower import guards
 from onnxport.lower.lowering import Lowered, Lowering
-from onnxport.modes import ONE_AT_A_TIME, select_model_mode_for_export
+from onnxport.modes import ONE_AT_A_TIME, is_training, select_model_mode_for_export
 from onnxport.naming import Interface, input_names, interface
 from onnxport.options import OperatorExportTypes, Options, TrainingMode, normalise
 from onnxport.passes import optimise
@@ -56,7 +56,7 @@ def _converted(model: Any, args: Any, kwargs: dict[str, Any] | None, capture: st
     call = choose.call_of(model, args, kwargs)
     if choose.is_program(model):  # which is in the mode that it was captured in
         options = dataclasses.replace(options, training=TrainingMode.PRESERVE if choose.trains(model) else TrainingMode.EVAL)
-    elif options.training == TrainingMode.PRESERVE and isinstance(model, torch.nn.Module) and not any(m.training for m in model.modules()):
+    elif options.training == TrainingMode.PRESERVE and not is_training(model):
         options = dataclasses.replace(options, training=TrainingMode.EVAL)
     with progress.stage("capture"), select_model_mode_for_export(model, options.training):
         traced = choose.capture(model, call, input_names(call, options), capture, options.dynamic_axes, dynamic_shapes,

@@ -207,3 +207,14 @@ def test_dropout_between_layers(kind: type, opset: int) -> None:
     hidden = states[0] if kind is nn.LSTM else states
     for result in (first, second):  # nothing is dropped before the first layer
         np.testing.assert_allclose(result[1][0], hidden[0].detach(), rtol=1e-4, atol=1e-5)
+
+
+def test_what_has_no_mode_is_preserved_as_for_inference() -> None:
+    weight = torch.randn(3, 4)
+    frozen = torch.jit.freeze(torch.jit.script(nn.Sequential(nn.Conv2d(2, 3, 3), nn.BatchNorm2d(3)).eval()))
+    for model, x, expected in ((lambda x: x @ weight.t(), torch.randn(2, 4), ["MatMul"]), (frozen, torch.randn(4, 2, 6, 6), ["Conv"])):
+        made = onnxport.export(model, (x,), None, training=TrainingMode.PRESERVE).model_proto
+        assert ops(made)[:1] == expected[:1] and "BatchNormalization" not in ops(made) and "Transpose" not in ops(made)
+    norm = nn.Sequential(nn.Conv2d(2, 3, 3), nn.BatchNorm2d(3)).train()
+    assert "BatchNormalization" in ops(onnxport.export(norm.forward, (torch.randn(4, 2, 6, 6),), None, training=TrainingMode.PRESERVE,
+                                                       mutations="ignore").model_proto)
