@@ -199,3 +199,27 @@ def test_products_are_bounded_by_their_factors() -> None:
 def test_truth_of_a_size_is_refused() -> None:
     with pytest.raises(TypeError, match="not known"):
         bool(A)
+
+
+@pytest.mark.parametrize("k", [2, 3, 7])
+@pytest.mark.parametrize("text", ["x", "x + 3", "2*x - y", "x*y + 5", "(x // 4)"])
+def test_padded_to_a_multiple(text: str, k: int) -> None:
+    """x + (-x % k), in whatever way its terms are written, is k * ceil(x / k)."""
+    x = dims.parse(text)
+    for padded in (x + dims.mod(-x, k), dims.mod(x * (k - 1), k) + x + 1, 4 - dims.symbol("z") + x + dims.mod(-x, k)):
+        assert "%" not in str(padded)
+    for a in (-5, 0, 1, 6, 7, 8, 30):
+        known = {"x": a, "y": 11, "z": 2}
+        number = dims.evaluate(x, known)
+        assert number is not None
+        assert dims.evaluate(x + dims.mod(-x, k), known) == number + -number % k
+        assert dims.evaluate(dims.mod(x * (k - 1), k) + x + 1, known) == number + (k - 1) * number % k + 1
+
+
+def test_what_is_padded_again_and_again() -> None:
+    """Swin's sizes: halved after padding to even, then padded to whole windows of 7."""
+    h = dims.floordiv(dims.symbol("h"), 4)
+    for wanted in ("((h + 4) // 8)", "((h + 12) // 16)", "((h + 28) // 32)"):
+        h = dims.floordiv(h + dims.mod(h, 2) + 1, 2)
+        assert str(h) == wanted
+    assert str(h + dims.mod(-h, 7)) == "7*((h + 220) // 224)"

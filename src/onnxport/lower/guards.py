@@ -15,7 +15,7 @@ from onnxport.aten.graph import Graph, Node, Read, walk
 from onnxport.aten.graph import Value as Captured
 from onnxport.aten.source import where
 from onnxport.target import dims
-from onnxport.target.dims import Dim
+from onnxport.target.dims import Dim, Size
 from onnxport.target.value import Value
 
 _COMPARISONS = {"aten::eq": "==", "aten::ne": "!=", "aten::lt": "<", "aten::le": "<=", "aten::gt": ">", "aten::ge": ">="}
@@ -23,6 +23,7 @@ _READS_SIZES_ONLY = frozenset({"aten::size", "aten::sym_size", "aten::numel", "a
                                "aten::empty_like",
                                "aten::new_zeros", "aten::new_ones", "aten::new_full", "aten::new_empty"})
 _FLIPPED = {"==": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+_MIRRORED = {"==": "==", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 _CONVERSIONS = frozenset({"aten::Int", "aten::IntImplicit", "aten::ScalarImplicit"})
 _WORDS = {"index": "it is used as an index or a size that the trace cannot follow", "number": "a number is taken from it",
           "array": "it is turned into an array", "range": "a Python loop runs over it",
@@ -147,17 +148,42 @@ def _branch(read: Read, known: Any, env: dict[Captured, Any], makers: dict[Captu
         fn, left, right = sides
         if dims.compare(fn, left, right) is not None:
             return None
-        return Guard(f"{left} {fn if read.seen else _FLIPPED[fn]} {right}", read.source)
+        return Guard(_condition(fn if read.seen else _FLIPPED[fn], left, right), read.source)
     content = known.content if isinstance(known, Value) else (known,) if isinstance(known, Dim) else None
     if content is not None and len(content) == 1:
         if dims.compare("!=", content[0], 0) is not None:
             return None
-        return Guard(f"{content[0]} {'!=' if read.seen else '=='} 0", read.source)
+        return Guard(_condition("!=" if read.seen else "==", content[0], 0), read.source)
     if not _depends_on_data(read.value, makers):
         return Guard(f"what {read.source.rpartition('/')[2]} tests stays {bool(read.seen)}", read.source)
     raise errors.BakedValueError(
         f"{read.source}: a Python branch on the value of a tensor that depends on the input (data-dependent control flow; here it was "
         f"{_short(read.seen)}), and the file would hold only this branch; use torch.where, torch.cond or a torch.jit.script function")
+
+
+def _condition(fn: str, left: Size, right: Size) -> str:
+    """The comparison in as few words as say the same: ``7*((h + 24) // 28) > 7`` is ``h > 31``."""
+    found = _solved(fn, left - right)
+    return f"{left} {fn} {right}" if found is None else "{1} {0} {2}".format(*found)
+
+
+def _solved(fn: str, difference: Size) -> tuple[str, Size, int] | None:
+    """`difference fn 0` as a comparison of one product or one quotient's dividend with a number; None where there are more terms."""
+    terms = [] if isinstance(difference, int) else difference.terms
+    varying = [(m, c) for m, c in terms if m]
+    if len(varying) != 1:
+        return None
+    (monomial, factor), number = varying[0], sum(c for m, c in terms if not m)
+    product = Dim(((monomial, 1),))
+    if factor < 0:
+        fn, factor, number = _MIRRORED[fn], -factor, -number
+    if fn in ("==", "!="):
+        return (fn, product, -number // factor) if number % factor == 0 else None
+    limit = -(number // factor) if fn in (">=", "<") else -number // factor
+    if len(monomial) == 1 and monomial[0].fn == "//" and isinstance(monomial[0].args[1], int) and monomial[0].args[1] > 0:
+        dividend, divisor = monomial[0].args
+        return _solved(fn, dividend - (limit * divisor if fn in (">=", "<") else limit * divisor + divisor - 1)) or (fn, product, limit)
+    return fn, product, limit
 
 
 def _depends_on_data(value: Captured, makers: dict[Captured, Node]) -> bool:

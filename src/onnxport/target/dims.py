@@ -167,8 +167,29 @@ def _from_terms(terms: dict[Monomial, int]) -> Size:
         return 0
     if len(kept) == 1 and not kept[0][0]:
         return kept[0][1]
+    for monomial, coefficient in kept:
+        if coefficient == 1 and len(monomial) == 1 and monomial[0].fn == "%":
+            whole = _rounded_up(monomial[0], terms)
+            if whole is not None:
+                return whole
     kept.sort(key=lambda item: (-len(item[0]), [(a.fn is not None, a.text) for a in item[0]]))  # names before functions: reads well
     return Dim(tuple(kept))
+
+
+def _rounded_up(rest: Atom, terms: dict[Monomial, int]) -> Size | None:
+    """x + (-x % k) is k times x / k rounded up: what is padded to a multiple of a window."""
+    over, k = rest.args
+    if not isinstance(k, int) or k <= 0 or not isinstance(over, Dim):
+        return None
+    start = sum(c for m, c in over.terms if not m)
+    x: dict[Monomial, int] = {(): -start}
+    for monomial, coefficient in over.terms:
+        if monomial:
+            x[monomial] = terms.get(monomial, 0)
+            if (x[monomial] + coefficient) % k:
+                return None
+    others = {m: c for m, c in terms.items() if m not in x and m != (rest,)}
+    return _add(_from_terms({**others, (): terms.get((), 0) + start}), _mul(ceildiv(_from_terms(x), k), k))
 
 
 def _terms(size: Size) -> tuple[tuple[Monomial, int], ...]:
