@@ -159,7 +159,15 @@ def nested_lists(x: Tensor, n: int) -> Tensor:
     return rows[1][0] + rows[0][1]
 
 
-@row((t(1, 2), 3), refused="clone it")
+@row((t(1, 2), 1), refused="clone it")
+def item_of_any_place_is_written(x: Tensor, n: int) -> Tensor:
+    y, z = x * 1, x * 2
+    v = [y, z][n]
+    v += 1
+    return y
+
+
+@row((t(1, 2), 3), (t(1, 2), 0))
 def listed_by_a_sum_and_written(x: Tensor, n: int) -> Tensor:
     y = x * n
     xs = [x] + [y]

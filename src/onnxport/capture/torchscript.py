@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -29,6 +30,21 @@ _DETACH = "aten::detach(Tensor(a) self) -> Tensor(a)"
 _PLAIN = frozenset({int, float, bool, str, type(None)})
 _NEVER_NONE = frozenset({"tensor", "int", "float", "bool", "str", "list", "tuple", "dict"})
 _TESTS = frozenset({"aten::__is__", "aten::__isnot__", "aten::__not__", "aten::__contains__", "prim::isinstance"})
+
+
+# What is read of a list that nobody changes, at places that are known.
+_OF_LISTS: dict[str, Callable[..., Arg]] = {
+    "aten::__getitem__": lambda items, index: items[index], "aten::len": len, "aten::add": lambda a, b: [*a, *b],
+    "aten::slice": lambda items, start, end, step: items[start:end:step],
+}
+
+
+def _readable(inputs: list[Arg]) -> bool:
+    """Whether the operands of such a node are known: lists and places in them."""
+    items, *places = inputs
+    if len(places) == 1 and type(places[0]) is int:
+        return -len(items) <= places[0] < len(items)
+    return all(type(place) in (int, list, type(None)) for place in places)
 
 
 class Reader:
@@ -97,6 +113,9 @@ class Reader:
             if known is not None:
                 env[raw.output().unique()] = known
                 return
+        if kind in _OF_LISTS and type(inputs[0]) is list and _readable(inputs):
+            env[raw.output().unique()] = _OF_LISTS[kind](*inputs)
+            return
         if kind[:10] == "profiler::":  # marks of torch.profiler.record_function
             env.update((output.unique(), None) for output in raw.outputs())
             return
