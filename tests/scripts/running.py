@@ -48,8 +48,8 @@ def copied(arg: Any) -> Any:
 
 
 def wanted(script: Any, args: Call) -> list[np.ndarray[Any, Any]]:
-    """What the interpreter gives."""
-    with torch.no_grad():
+    """What the interpreter gives; its optimiser, which moves reads of `[x] + [y]` past writes into `y`, is off."""
+    with torch.no_grad(), torch.jit.optimized_execution(False):
         result = script(*[copied(a) for a in args])
     leaves, spec = structure.flatten(result if isinstance(result, (tuple, list, dict)) else (result,))
     members = [leaf.value for leaf in spec.leaves([x.value for x in leaves]) if leaf.value is not None]
