@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,11 @@ import onnx.helper
 import pytest
 import torch
 from onnx.backend import base
+from onnx.backend.test.loader import load_model_tests
 
 import onnxport
 from onnxport import OperatorExportTypes, backend, errors, runtime, verify
+from onnxport.backend import blocks
 from onnxport.lower.lowering import Lowering
 from onnxport.symbolics import foreign
 from tests.compat.kept_cases import CASES, Case
@@ -317,6 +320,27 @@ def test_a_scan_is_the_same_as_in_onnx_runtime(attributes: dict[str, Any]) -> No
     wanted = backend.run(model("Add"), given)
     for found, want in zip(backend.run(model("acme.Foo"), given, functions={"acme::Foo": torch.add}), wanted):
         np.testing.assert_array_equal(found, want)
+
+
+CONTROL_TESTS = {test.name: test for test in load_model_tests(kind="node") if re.fullmatch(r"test_(if|loop|scan|range_.*_expanded).*", test.name)}
+
+
+@pytest.mark.parametrize("name", sorted(CONTROL_TESTS))
+def test_onnxs_own_tests_of_control_flow(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run here as if a kept operator stood in each block."""
+    monkeypatch.setattr(backend, "_is_standard", lambda proto, functions: False)
+    monkeypatch.setattr(blocks, "holds_kept", lambda node, model: node.op_type in blocks.CONTROL)
+    test = CONTROL_TESTS[name]
+    if name == "test_scan_sum":
+        with pytest.raises(runtime.RunError, match="Scan of opset 8 with a kept operator inside is not supported"):
+            backend.prepare(test.model)
+        return
+    representation = backend.prepare(test.model)
+    for inputs, outputs in test.data_sets:
+        for found, wanted in zip(representation.run(list(inputs)), outputs, strict=True):
+            for got, want in zip(found if isinstance(found, list) else [found], wanted if isinstance(wanted, list) else [wanted], strict=True):
+                assert (got.dtype, got.shape) == (want.dtype, want.shape)
+                np.testing.assert_allclose(got, want, rtol=1e-5)
 
 
 def test_a_standard_operator_without_a_kernel_runs_in_onnxs_reference() -> None:

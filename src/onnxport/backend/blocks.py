@@ -15,6 +15,7 @@ from onnxport.backend.arrays import attributes_of, constant, to_numpy_value, to_
 from onnxport.runtime import RunError, Session
 
 Values = ChainMap[str, Any]
+_SCAN_WITHOUT_BATCH_FROM = 9
 STANDARD = frozenset({"", "ai.onnx", "ai.onnx.ml", "ai.onnx.training", "ai.onnx.preview.training"})
 
 
@@ -33,6 +34,7 @@ class Model:
 
     def __init__(self, proto: onnx.ModelProto, functions: Mapping[str, kept.Function], providers: Sequence[str]):
         self.ir_version, self.opsets, self.functions, self.providers = proto.ir_version, list(proto.opset_import), functions, providers
+        self.opset = max((o.version for o in proto.opset_import if o.domain in ("", "ai.onnx")), default=1)
         self.declared = {info.name: info.type for info in [*proto.graph.value_info, *proto.graph.input, *proto.graph.output]}
 
     def is_kept(self, node: onnx.NodeProto) -> bool:
@@ -236,6 +238,9 @@ def control(node: onnx.NodeProto, model: Model, constants: Mapping[str, onnx.Ten
     """A step for a node with graphs of its own."""
     if node.op_type not in CONTROL or node.domain not in STANDARD:
         raise RunError(f"{kept.key_of(node)} with a kept operator inside is not supported")
+    if node.op_type == "Scan" and model.opset < _SCAN_WITHOUT_BATCH_FROM:
+        raise RunError(f"Scan of opset {model.opset} with a kept operator inside is not supported: it has another form from opset "
+                       f"{_SCAN_WITHOUT_BATCH_FROM} on")
     step: Step = CONTROL[node.op_type](node, model, constants)
     return step
 
