@@ -115,6 +115,19 @@ def write_from_a_place_that_may_count_from_the_back(x: Tensor, n: int) -> Tensor
 
 
 @case((t(1, 2, 3),), (t(4, 5),))
+def views_of_a_list_that_grows(x: Tensor) -> Tensor:
+    xs = [x]
+    xs.append(x[:1])
+    for _ in range(len(xs) - 1):
+        a, b = torch.meshgrid(xs[0], xs[1])
+        x = x + (a * b).sum()
+    c, d = torch.broadcast_tensors(xs)
+    y = x * 1
+    y += c * d
+    return y
+
+
+@case((t(1, 2, 3),), (t(4, 5),))
 def loop_over_other_shapes(x: Tensor) -> Tensor:
     out: List[Tensor] = []
     for y in [x, x[1:], torch.stack([x, x])]:

@@ -124,7 +124,7 @@ class _Functionaliser:
         elif changes_list(node) or node.op in _HAND_ON or f"{node.op}.{node.overload}" in _HAND_ON:
             self.container(node)
         elif node.op in views.OF_SEVERAL:
-            self.several(node)
+            (self.several if isinstance(node.args["tensors"], (list, tuple)) else self.container)(node)
         elif node.blocks:
             self.nested(node)
         else:
