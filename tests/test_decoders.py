@@ -90,6 +90,15 @@ def test_64_greedy_tokens(name: str, capture: str) -> None:
         assert greedy(held.outputs, prompt, decoder) == wanted
 
 
+def test_the_names_of_a_cache() -> None:
+    """Those that are usual for such files, where the caller gives none."""
+    decoder = made("Llama")
+    program = Held(decoder, decoder.inputs(2, 3, 4), {**decoder.axes(), "present.1.key": {2: "total"}}).program
+    cache = [f"{layer}.{kind}" for layer in range(LAYERS) for kind in ("key", "value")]
+    assert program.input_names == ["input_ids", *(f"past_key_values.{name}" for name in cache), "attention_mask"]
+    assert program.output_names == ["logits", *(f"present.{name}" for name in cache)]
+
+
 # ---------------------------------------------------------------------- encoder and decoder
 
 

@@ -30,11 +30,12 @@ def export(model: Any, args: Any = (), f: Any = None, export_params: bool = True
     export_params: False makes inputs of the parameters and buffers, in `state_dict()` order, behind the model's own.
     verbose: prints the graph and keeps source lines in it.
     training: a `TrainingMode`: EVAL, PRESERVE or TRAINING.
-    input_names, output_names: names in order, as many as are wanted; input_names run on over the parameters.
+    input_names, output_names: names in order, as many as are wanted; input_names run on over the parameters. Others are called by where they
+    stand (`past_key_values.0.key`); a cache that is returned is `present.0.key`.
     operator_export_type: an `OperatorExportTypes`.
     opset_version: 7 to the newest that `onnx` defines; 18 by default.
     do_constant_folding: whether operations on parameters are computed now.
-    dynamic_axes: name -> {axis: label} or name -> [axes].
+    dynamic_axes: name -> {axis: label} or name -> [axes]. A label may be computed from others: "past + sequence".
     keep_initializers_as_inputs: None means False for ONNX and True for the other export types, and True below opset 9.
     custom_opsets: domain -> version.
     export_modules_as_functions: True, or a set of module classes: each call of such a module is a call of a function of the file, which

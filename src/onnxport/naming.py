@@ -14,6 +14,8 @@ from onnxport.target import dims
 from onnxport.target.dims import Dim, Size
 from onnxport.target.emit import Naming
 
+_PAST = "past_key_values."
+
 
 @dataclass
 class Interface:
@@ -101,6 +103,8 @@ def _output_names(graph: Graph, given: tuple[str, ...], taken: set[str]) -> list
                 raise errors.ArgumentError(f"the name {name!r} is given to an input and to an output (duplicate name)")
         else:
             base = key if key and not key.replace(".", "").isdigit() else ("output" if count == 1 else f"output_{position}")
+            if base.startswith(_PAST):  # the cache with the new tokens in it, as programs that run such files look for it
+                base = "present." + base[len(_PAST):]
             name, number = base, 0
             while name in taken or name in names or name in given:
                 number += 1
