@@ -178,3 +178,119 @@ def test_there_is_no_global_opset() -> None:
     with registered("aten::relu", lambda g, x: g.op("acme::At", x, opset_i=helper._export_onnx_opset_version)):
         made = proto(torch.relu, (X,), opset_version=15)
     assert ops(made) == ["acme::At"] and made.graph.node[0].attribute[0].i == 15 and np.isfinite(X.numpy()).all()
+
+
+# ---------------------------------------------------------------- the rest
+
+
+MORE: dict[str, tuple[Any, torch.Tensor, Any]] = {
+    "slice": (lambda g, x: helper._slice_helper(g, x, [1], [0], [3], [2]), X, X[:, 0:3:2]),
+    "reshape": (lambda g, x: helper._reshape_helper(g, x, [2, -1]), X, X.reshape(2, -1)),
+    "reshape-value": (lambda g, x: helper._reshape_helper(g, x, g.op("Shape", g.op("Transpose", x, perm_i=[2, 1, 0]))), X, X.reshape(4, 3, 2)),
+    "reshape-list": (lambda g, x: g.op("Reshape", x, g.value([6, 4])), X, X.reshape(6, 4)),
+    "select": (lambda g, x: symbolic_opset9.select(g, x, 1, 2), X, X[:, 2]),
+    "select-vector": (lambda g, x: symbolic_opset9.select(g, x, 1, g.op("Constant", value_t=t(2, 0))), X, X[:, [2, 0]]),
+    "size": (lambda g, x: symbolic_opset9.size(g, x), X, t(2, 3, 4)),
+    "size-of-dim": (lambda g, x: symbolic_opset9.size(g, x, 1), X, torch.tensor(3)),
+    "if_scalar_type_as": (lambda g, x: g.op("Add", x, symbolic_opset9._if_scalar_type_as(g, 2, x)), X, X + 2),
+    "float-cast-of-floats": (lambda g, x: helper._op_with_optional_float_cast(g, "Relu", x, opset_before=30), X, X.relu()),
+    "arange-cast-of-floats": (lambda g, x: helper._arange_cast_helper(g, torch.tensor(2.5))[1], X, torch.tensor(2.5)),
+    "batchnorm-given": (lambda g, x: helper._batchnorm_helper(g, x, g.value(torch.full((3,), 2.0)), None, None, None)[0], X, torch.full((3,), 2.0)),
+    "round": (lambda g, x: g.op("Add", x, g.op("Constant", value_t=torch.tensor(1.5))), N, N + 1),
+    "interpolation-without-scales": (lambda g, x: x if helper._get_interpolate_attributes(g, "linear", [True, None]) == (None, True) else None, X, X),
+    "generated-number": (lambda g, x: g.op("Add", x, helper._generate_wrapped_number(g, 1.5)), X, X + 1.5),
+    "numel": (lambda g, x: helper._numel_helper(g, x), X, torch.tensor(24)),
+    "size_helper": (lambda g, x: helper._size_helper(g, x, 2), X, torch.tensor(4)),
+    "flatten": (lambda g, x: helper._flatten_helper(g, x, 1, 2, 3), X, X.flatten(1)),
+    "topk": (lambda g, x: helper._topk_helper(g, x, 2, 1)[0], X, X.topk(2, 1)[0]),
+    "sort": (lambda g, x: helper._sort_helper(g, x, 1)[0], X, X.sort(1, True)[0]),
+    "optional": (lambda g, x: g.op("Clip", x, helper._optional_input_placeholder_tensor(g), torch.tensor(0.5)), X, X.clamp(max=0.5)),
+}
+
+
+@pytest.mark.parametrize("name", [name for name in MORE if name != "round"])
+def test_more_nodes(name: str) -> None:
+    written(*MORE[name])
+
+
+def test_more_questions() -> None:
+    def write(g: Any, x: Any) -> Any:
+        constant, computed = g.op("Constant", value_t=torch.tensor(2)), g.op("ReduceMax", x, keepdims_i=0)
+        assert helper._maybe_get_scalar(constant) == 2 and helper._maybe_get_scalar(computed) is computed
+        assert helper._maybe_get_const(g.value([1, computed]), "is") is not None and helper._node_get(constant.node(), "value") == 2
+        assert helper._is_bool(g.op("Less", x, x)) and not helper._is_bool(x) and not helper.is_complex_value(x) and not helper._is_tuple_construct(x)
+        assert helper._type_promote_from_values(x, constant) == onnxport.JitScalarType.FLOAT and not helper.args_have_same_dtype([x, constant])
+        assert helper._get_tensor_sizes(g.value(None)) is None and helper._onnx_type(x) == 1 and helper._get_tensor_dim_size(g.value(None), 0) is None
+        assert helper._operator_export_type == onnxport.OperatorExportTypes.ONNX and helper._training_mode == onnxport.TrainingMode.EVAL
+        assert helper.check_training_mode(0, "relu") is None and symbolic_opset9.symbolic_helper is not None
+        return helper.quantized_args(True)(lambda g, x: g.op("Neg", x))(g, x)
+
+    written(write, X, -X)
+
+
+def test_overloads_by_the_number_of_arguments() -> None:
+    @helper._overload_by_arg_count
+    def many(g: Any, *args: Any) -> Any:
+        return (lambda g, x: g.op("Neg", x)), (lambda g, x, y: g.op("Add", x, y))
+
+    written(lambda g, x: many(g, x), X, -X)
+    written(lambda g, x: many(g, x, x), X, X + X)
+    with pytest.warns(UserWarning, match="many: no overload takes 3 arguments"):
+        assert many(None, 1, 2, 3) is None
+
+
+@pytest.mark.parametrize(("write", "message"), [
+    (lambda g, x: helper._parse_arg(g.value(2), "s", "mode"), "the argument 'mode' has to be a string"),
+    (lambda g, x: helper._batchnorm_helper(g, g.op("acme::Any", x), None, None, None, None)[0], "batch_norm without weights needs a known number"),
+    (lambda g, x: helper._index_fill_reshape_helper(g, g.op("acme::Any", x), 1, x)[0], "index_fill of a tensor of unknown rank"),
+    (lambda g, x: helper._interpolate_get_scales_and_mode(g, g.op("acme::Any", x), None, 2.0, "nearest", None)[0], "an interpolation of a tensor of unknown"),
+    (lambda g, x: onnxport.JitScalarType.from_value(g.op("acme::Any", x)) and x, r"the element type of (?s:.*) is not known"),
+    (lambda g, x: g.op("Relu", object()), "a object cannot be given to a symbolic function"),
+    (lambda g, x: g.op("Relu", g.value([x, x])), "a list of tensors cannot be an input of an ONNX node"),
+    (lambda g, x: g.op("Relu"), "Relu that no opset has: .*takes 1 inputs, not 0"),
+    (lambda g, x: g.op("Concat", x, x), "wrote a Concat without the attribute 'axis'"),
+    (lambda g, x: g.op("Relu", x, outputs=2)[0], "has 1 outputs, not 2"),
+    (lambda g, x: g.op("Softmax", g.op("acme::Any", x), axis_i=0), "a Softmax in the form of opset .* of a tensor of unknown rank"),
+    (lambda g, x: g.op("BatchNormalization", x, *[torch.ones(3)] * 4, outputs=5)[0], "wrote BatchNormalization with 5 outputs"),
+    (lambda g, x: g.call("aten::softmax", x, "no"), "aten::softmax has no overload that takes 2 arguments of these kinds"),
+])
+def test_more_faults(write: Any, message: str) -> None:
+    with pytest.raises((onnxport.errors.UnsupportedError, SymbolicValueError, SymbolicFunctionError), match=message):
+        written(write, X, X)
+
+
+def test_a_literal_keeps_its_fraction() -> None:
+    """A float literal beside integers is not cut to fit them."""
+    with pytest.raises(onnxport.errors.UnsupportedError, match=r"wrote Add of INT32 and the number 1\.5, which is none of these; cast one of them"):
+        written(*MORE["round"])
+    written(lambda g, x: g.op("Add", x, g.op("Constant", value_t=torch.tensor(2.0))), N, N + 2)
+
+
+def test_a_value_that_another_graph_made() -> None:
+    seen: list[Any] = []
+
+    def write(g: Any, x: Any) -> Any:
+        seen.append(g.op("Relu", x))
+        return seen[0] if len(seen) == 1 else g.graph.create("onnx::Relu", [x], 1).output()
+
+    written(write, X, X.relu())
+
+
+@pytest.mark.parametrize(("call", "message"), [
+    (lambda: onnxport.JitScalarType.from_name(None), "the name of an element type is None"),
+    (lambda: onnxport.JitScalarType.from_dtype(torch.uint16), "torch.uint16 is an element type that TorchScript does not know"),
+    (lambda: onnxport.JitScalarType.from_onnx_type(onnxport.TensorProtoDataType.STRING), "STRING is an element type that PyTorch does not have"),
+    (lambda: onnxport.JitScalarType.UNDEFINED.dtype(), "an undefined element type has no torch dtype"),
+    (lambda: onnxport.register_custom_op_symbolic("a::b", 3, 9), "symbolic_fn must be a function, not int"),  # type: ignore[arg-type]
+])
+def test_faults_outside_of_exports(call: Any, message: str) -> None:
+    with pytest.raises(onnxport.errors.ArgumentError, match=message):
+        call()
+
+
+def test_names_of_element_types() -> None:
+    from onnxport.compat import scalar_type
+
+    assert scalar_type.valid_scalar_name("Float") and not scalar_type.valid_scalar_name("float")
+    assert scalar_type.valid_torch_name("float") and not scalar_type.valid_torch_name("Float")
+    assert onnxport.JitScalarType.from_value(3, onnxport.JitScalarType.INT64) == onnxport.JitScalarType.INT64

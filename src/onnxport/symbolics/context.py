@@ -58,7 +58,9 @@ class GraphContext:
     # ---------------------------------------------------------------- values
 
     def value(self, arg: Any) -> Any:
-        """A scratch value that stands for an argument: a tensor, a number, a list, None or a string."""
+        """A scratch value that stands for an argument: a tensor, a number, a list, None or a string; such a value as it is."""
+        if jit.is_value(arg):
+            return arg
         if isinstance(arg, Value):
             if _is_literal(arg):
                 return self._known_literal(arg)

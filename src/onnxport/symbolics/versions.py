@@ -63,6 +63,9 @@ def newest(g: Builder, node: Written, opset: int) -> Written:
         old = schemas.default(schema, name) if name in schema.attributes else None
         if old is not None and schemas.default(today, name) != old:
             node.attrs.setdefault(name, old)
+    for name, attribute in today.attributes.items():
+        if attribute.required and name not in node.attrs:
+            raise errors.UnsupportedError(f"a symbolic function wrote a {node.op_type} without the attribute {name!r}")
     for name in _TYPES & node.attrs.keys():
         node.attrs[name] = DataType(node.attrs[name])
     return node
@@ -245,17 +248,18 @@ def align(g: Builder, node: Written) -> None:
         dtype = next(iter(dtypes))
         for position, value in zip(positions, values, strict=True):
             if value is not None and dtype is not None and value.dtype != dtype and _is_literal(value):
-                node.inputs[position] = _cast(g, value, dtype)
+                node.inputs[position] = _cast(g, node.op_type, value, dtype)
 
 
 def _is_literal(value: Value) -> bool:
     return value.const is not None and not value.const.parameter and value.shape == ()
 
 
-def _cast(g: Builder, value: Value, dtype: DataType) -> Value:
+def _cast(g: Builder, op_type: str, value: Value, dtype: DataType) -> Value:
     assert value.const is not None
     number: torch.Tensor = value.const.tensor
     wanted = to_torch(dtype)
-    if number.dtype.is_floating_point and not wanted.is_floating_point and not wanted.is_complex:
-        return value  # it would lose its fraction
+    if number.dtype.is_floating_point and not wanted.is_floating_point and not wanted.is_complex and not number.item().is_integer():
+        raise errors.UnsupportedError(f"a symbolic function wrote {op_type} of {dtype.name} and the number {number.item()}, which is none of these; "
+                                      "cast one of them")
     return g.constant(number.to(wanted))
