@@ -259,7 +259,7 @@ def _cast(g: Builder, op_type: str, value: Value, dtype: DataType) -> Value:
     assert value.const is not None
     number: torch.Tensor = value.const.tensor
     wanted = to_torch(dtype)
-    if number.dtype.is_floating_point and not wanted.is_floating_point and not wanted.is_complex and not number.item().is_integer():
+    if number.dtype.is_floating_point and not wanted.is_floating_point and not wanted.is_complex and not float(number.item()).is_integer():
         raise errors.UnsupportedError(f"a symbolic function wrote {op_type} of {dtype.name} and the number {number.item()}, which is none of these; "
                                       "cast one of them")
     return g.constant(number.to(wanted))
