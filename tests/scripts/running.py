@@ -32,7 +32,8 @@ def scripted(script: Any) -> Any:
 def session(script: Any, args: Call, opset: int, axes: Any = None, **options: Any) -> onnxruntime.InferenceSession:
     """The exported script in ONNX Runtime."""
     stream = io.BytesIO()
-    onnxport.export(script, args, stream, opset_version=opset, dynamic_axes=axes or None, **{"mutations": "ignore", **options})
+    with torch.jit.optimized_execution(False):  # the first run decides over all
+        onnxport.export(script, args, stream, opset_version=opset, dynamic_axes=axes or None, **{"mutations": "ignore", **options})
     settings = onnxruntime.SessionOptions()
     settings.intra_op_num_threads = 1
     return onnxruntime.InferenceSession(stream.getvalue(), settings, providers=["CPUExecutionProvider"])
