@@ -12,7 +12,7 @@ import torch
 
 import onnxport
 from onnxport import TrainingMode
-from tests.compat.running import ops, proto, run
+from tests.compat.running import ops, proto, registered, run
 
 nn = torch.nn
 
@@ -218,3 +218,14 @@ def test_what_has_no_mode_is_preserved_as_for_inference() -> None:
     norm = nn.Sequential(nn.Conv2d(2, 3, 3), nn.BatchNorm2d(3)).train()
     assert "BatchNormalization" in ops(onnxport.export(norm.forward, (torch.randn(4, 2, 6, 6),), None, training=TrainingMode.PRESERVE,
                                                        mutations="ignore").model_proto)
+
+
+@pytest.mark.parametrize("opset", [12, 15, 18, 22])
+def test_dropout_of_a_symbolic_function(opset: int) -> None:
+    def symbolic(g: Any, x: Any, p: Any, train: Any) -> Any:
+        return g.op("Dropout", x, g.op("Constant", value_t=torch.tensor(0.25)), g.op("Constant", value_t=torch.tensor(True)))
+
+    model, x = nn.Sequential(nn.ReLU(), nn.Dropout(0.25), nn.Tanh()).train(), torch.rand(40, 40) + 1
+    with registered("aten::dropout", symbolic, 12):
+        found = run(proto(model, (x,), training=TrainingMode.TRAINING, opset_version=opset), x)[0]
+    assert 0.2 < (found == 0).mean() < 0.3

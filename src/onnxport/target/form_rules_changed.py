@@ -68,6 +68,15 @@ def _dropout(g: Builder, form: Form) -> Form:
     return form.change(inputs=form.inputs[:1], seed=None)
 
 
+def _dropout_mask(g: Builder, form: Form) -> Made:
+    """ONNX Runtime leaves a Dropout out whose mask nobody reads, also in training mode: so it is read."""
+    training = form.input(2)
+    if g.opset < 12 or form.outputs > 1 or training is None or numbers(training) in ([False], [0]) or form.x.dtype is None:
+        return form
+    kept, mask = g.op("Dropout", *form.inputs, outputs=2, **form.attrs)
+    return (g.op("Where", mask, kept, g.const(0, form.x.dtype)),)
+
+
 def _gemm(g: Builder, form: Form) -> Form:
     """Gemm-7 wants something to add."""
     if form.input(2) is not None:
@@ -552,7 +561,7 @@ RULES: Rules = {
     "DFT": ((20, _dft),),
     "DepthToSpace": ((11, _depth_space(11)),),
     "DequantizeLinear": ((_EVERY, _dequantize), (23, _dequantize_dtype), (13, _quantize_axis)),
-    "Dropout": ((12, _dropout),),
+    "Dropout": ((_EVERY, _dropout_mask), (12, _dropout)),
     "Equal": ((11, _equal),),
     "Flatten": ((9, _flatten),),
     "Gather": ((11, _gather),),
