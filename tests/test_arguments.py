@@ -26,6 +26,7 @@ Tensor = torch.Tensor
     ({"export_params": None}, "export_params=None"),
     ({"do_constant_folding": "no"}, "do_constant_folding"),
     ({"strict": "yes"}, "strict"),
+    ({"custom_opsets": {"": 17}}, "custom_opsets.*its version is opset_version"),
     ({"verbose": []}, "verbose"),
     ({"keep_initializers_as_inputs": "yes"}, "keep_initializers_as_inputs"),
     ({"kwargs": "a"}, "kwargs must be a dict"),

@@ -202,4 +202,6 @@ def _opsets(custom: Any) -> dict[str, int]:
         return {}
     if not isinstance(custom, Mapping) or not all(isinstance(k, str) and isinstance(v, int) for k, v in custom.items()):
         raise errors.ArgumentError("custom_opsets must be a dict of domain to version")
+    if "" in custom or "ai.onnx" in custom:
+        raise errors.ArgumentError("custom_opsets holds ONNX's own domain: its version is opset_version")
     return dict(custom)

@@ -193,6 +193,16 @@ def test_faults_are_named(function: Any, message: str) -> None:
     assert "test_registered.py" in str(caught.value)
 
 
+@pytest.mark.parametrize("opset", [9, 18])
+def test_operands_of_several_types_take_the_common_one(opset: int) -> None:
+    """As the symbolic functions of PyTorch's exporter may rely on."""
+    with registered("aten::mul", lambda g, a, b: g.op("Mul", a, b)):
+        check(lambda a, b: a * b.argmax(1, keepdim=True), (A, B), opset_version=opset, **EVERY)
+        check(lambda a, b: a.double() * b.shape[0], (A, B), opset_version=opset, **EVERY)
+    with registered("aten::maximum", lambda g, a, b: g.op("Where", g.op("Greater", a, b), a, b)):
+        check(lambda a, b: torch.maximum(a.argmax(1), b[:, 0]), (A, B), opset_version=opset, **EVERY)
+
+
 def test_tensors_as_one_attribute() -> None:
     with registered("onnxport_tests::foo", lambda g, a, b, x, y: g.op("acme::Foo", a, held_t=[torch.ones(1), torch.zeros(2)])):
         made = proto(lambda a, b: foo(a, b, 1.0, 1), (A, B))

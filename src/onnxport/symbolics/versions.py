@@ -10,7 +10,7 @@ import torch
 
 from onnxport import errors
 from onnxport.target import schemas
-from onnxport.target.dtypes import to_torch
+from onnxport.target.dtypes import promote, to_torch
 from onnxport.target.schemas import NEWEST, Schema
 from onnxport.target.value import DataType, Value
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _ALIASES = {("Pad", "constant_value"): "value", ("TopK", "K"): "k"}
 _VECTORS = {("TopK", "K")}
 _TYPES = frozenset({"to", "dtype", "output_dtype"})
+_PROMOTED = frozenset({"Add", "Sub", "Mul", "Div", "Mod", "Min", "Max", "Concat", "Gemm", "MatMul", "Where", "PRelu", "Equal", "Greater", "GreaterOrEqual",
+                       "Less", "LessOrEqual"})
 _RENAMED = {"Scatter": "ScatterElements"}
 
 
@@ -230,7 +232,10 @@ _CHANGES: dict[str, _Change] = {
 
 
 def align(g: Builder, node: Written) -> None:
-    """Literals of rank 0 take the element type of the tensors beside them, as ONNX wants it and PyTorch meant it."""
+    """Literals of rank 0 take the element type of the tensors beside them, as ONNX wants it and PyTorch meant it.
+
+    Of other tensors of several types, arithmetic takes PyTorch's common type.
+    """
     known = schemas.types(node.op_type, NEWEST) if schemas.get(node.op_type, NEWEST) is not None else None
     if known is None:
         return
@@ -243,12 +248,26 @@ def align(g: Builder, node: Written) -> None:
     for positions in by_letter.values():
         values = [node.inputs[p] for p in positions]
         dtypes = {v.dtype for v in values if v is not None and not _is_literal(v)}
-        if len(dtypes) != 1:
-            continue
-        dtype = next(iter(dtypes))
-        for position, value in zip(positions, values, strict=True):
-            if value is not None and dtype is not None and value.dtype != dtype and _is_literal(value):
-                node.inputs[position] = _cast(g, node.op_type, value, dtype)
+        if len(dtypes) == 1:
+            dtype = next(iter(dtypes))
+            for position, value in zip(positions, values, strict=True):
+                if value is not None and dtype is not None and value.dtype != dtype and _is_literal(value):
+                    node.inputs[position] = _cast(g, node.op_type, value, dtype)
+        if node.op_type in _PROMOTED:
+            _promote(g, node, positions)
+
+
+def _promote(g: Builder, node: Written, positions: list[int]) -> None:
+    """Casts these inputs to PyTorch's common type, where all types are known."""
+    operands = [value for value in (node.inputs[p] for p in positions) if value is not None]
+    kinds = [(value.dtype, value.rank) for value in operands if value.dtype is not None]
+    if len({dtype for dtype, _ in kinds}) < 2 or len(kinds) < len(operands):
+        return
+    common = promote(*kinds)
+    for position in positions:
+        value = node.inputs[position]
+        if value is not None and value.dtype != common:
+            node.inputs[position] = g.op("Cast", value, to=common)
 
 
 def _is_literal(value: Value) -> bool:
