@@ -56,6 +56,12 @@ def test_every_operator_as_an_aten_node(case: Case) -> None:
     assert kept or case[0] == "bool"
 
 
+def test_a_device_that_an_aten_node_names() -> None:
+    """Attention masks of Hugging Face are made so."""
+    made = hold(lambda x: x.to(x.device, torch.float64) + x, lambda n: (torch.randn(n, 3),), operator_export_type=OperatorExportTypes.ONNX_ATEN)
+    assert b"device" in [a.s for n in made.graph.node for a in n.attribute if a.name == "overload_name"]
+
+
 @pytest.mark.parametrize("kind", [OperatorExportTypes.ONNX_FALLTHROUGH, OperatorExportTypes.ONNX_ATEN_FALLBACK, OperatorExportTypes.RAW])
 @pytest.mark.parametrize("case", CASES[::3], ids=lambda case: case[0])
 def test_every_operator_as_an_unknown_one(case: Case, kind: OperatorExportTypes, monkeypatch: pytest.MonkeyPatch) -> None:

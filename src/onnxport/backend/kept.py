@@ -92,6 +92,8 @@ def bind(schema: Schema, inputs: Sequence[Any], attributes: Mapping[str, Any], *
     arguments: dict[str, Any] = {}
     for p in schema.parameters:
         if any(word in p.type for word in _WHERE) or p.name == "pin_memory":
+            if p.type == "Device" and not p.has_default:  # `x.to(device, dtype)`: all is computed here
+                arguments[p.name] = torch.device("cpu")
             continue
         if p.name in attributes:
             arguments[p.name] = _as(p, attributes[p.name])

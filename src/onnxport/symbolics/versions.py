@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 _ALIASES = {("Pad", "constant_value"): "value", ("TopK", "K"): "k"}
 _VECTORS = {("TopK", "K")}
 _TYPES = frozenset({"to", "dtype", "output_dtype"})
-_PROMOTED = frozenset({"Add", "Sub", "Mul", "Div", "Mod", "Min", "Max", "Concat", "Gemm", "MatMul", "Where", "PRelu", "Equal", "Greater", "GreaterOrEqual",
-                       "Less", "LessOrEqual"})
+_PROMOTED = frozenset({"Add", "Sub", "Mul", "Div", "Mod", "Min", "Max", "Concat", "Gemm", "MatMul", "Where", "PRelu", "Equal", "Greater",
+                       "GreaterOrEqual", "Less", "LessOrEqual"})
 _RENAMED = {"Scatter": "ScatterElements"}
 
 
