@@ -123,13 +123,13 @@ class Elsewhere(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
-        return torch.from_numpy(np.tanh(x.detach().numpy())) * (1.0 if float(x.sum()) > 1e9 else 2.0)
+        return torch.from_numpy(np.tanh(x.detach().numpy())) * 2
 
 
 class ElsewhereSymbolic(Elsewhere):
     @staticmethod
     def forward(x: torch.Tensor) -> torch.Tensor:
-        return torch.from_numpy(np.tanh(x.detach().numpy())) * (1.0 if float(x.sum()) > 1e9 else 2.0)
+        return torch.from_numpy(np.tanh(x.detach().numpy())) * 2
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
@@ -145,6 +145,27 @@ def test_what_python_reads_in_a_forward_that_has_a_symbolic_does_not_matter() ->
     for fault in (lambda x: Elsewhere.apply(x), lambda x: ElsewhereSymbolic.apply(x) * (x.sum() > 0).numpy()):
         with pytest.raises(onnxport.errors.BakedValueError, match=r"test_functions.py:\d+: Python reads a tensor"):
             proto(fault, (X,))
+
+
+class Leaking(torch.autograd.Function):
+    seen: Any = None
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, how: str) -> Any:
+        if how == "number":
+            return x * 1, float(x.sum())
+        Leaking.seen = x.detach().numpy().sum()
+        return x * 1, None
+
+    @staticmethod
+    def symbolic(g: Any, x: Any, how: str) -> Any:
+        return g.op("Identity", x), None
+
+
+@pytest.mark.parametrize("how", ["number", "attribute"])
+def test_a_number_that_gets_out_of_such_a_forward_is_an_error(how: str) -> None:
+    with pytest.raises(onnxport.errors.BakedValueError, match=r"test_functions.py:\d+: Python reads a tensor"):
+        proto(lambda x: Leaking.apply(x, how)[0] + float(Leaking.apply(x, how)[1] or Leaking.seen), (X,))
 
 
 class Several(torch.autograd.Function):

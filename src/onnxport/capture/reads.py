@@ -48,7 +48,7 @@ _recorder = Recorder()
 def _note(kind: str, tensor: torch.Tensor, seen: Any, itself: bool = False) -> None:
     """Records a read. itself: what Python saw is the number in the tensor (and not something that depends on it)."""
     reads = _recorder.reads
-    if reads is None or _only_checked() or _translated(sys._getframe(2)):
+    if reads is None or _only_checked() or (kind == "array" and _translated(sys._getframe(2))):
         return
     source, frame = user_line(3)
     if kind == "index":
@@ -76,7 +76,10 @@ def _only_checked() -> bool:
 
 
 def _translated(frame: Any) -> bool:
-    """Whether a frame runs in the forward of an `autograd.Function` that has a `symbolic`: the file holds that instead."""
+    """Whether a frame runs in the forward of an `autograd.Function` that has a `symbolic`, which the file holds instead.
+
+    Asked for arrays only: a number could reach the rest of the model past the function's results, as could what is stored elsewhere.
+    """
     while frame is not None:
         if frame.f_code.co_name == "forward" and _has_symbolic(frame.f_code):
             return True
@@ -93,7 +96,21 @@ def _has_symbolic(code: Any) -> bool:
         classes += one.__subclasses__()
         if getattr(inspect.unwrap(one.forward), "__code__", None) is code:
             found.append(hasattr(one, "symbolic"))
-    return bool(found) and all(found)
+    return bool(found) and all(found) and not _stores_elsewhere(code)
+
+
+def _stores_elsewhere(code: Any) -> bool:
+    """Whether a function stores anything that outlives its call, but for attributes of its first argument (the context)."""
+    before: Any = None
+    for step in dis.get_instructions(code):
+        if step.opname in ("STORE_GLOBAL", "STORE_DEREF"):
+            return True
+        if step.opname == "STORE_ATTR":
+            holder = before.argval[-1] if isinstance(before.argval, tuple) else before.argval
+            if not before.opname.startswith("LOAD_FAST") or holder != code.co_varnames[0]:
+                return True
+        before = step
+    return False
 
 
 def _index_kind(frame: Any) -> str:
