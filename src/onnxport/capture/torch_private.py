@@ -20,11 +20,10 @@ try:
     from torch._C import _create_graph_by_tracing as create_graph_by_tracing
     from torch._C import _get_tracing_state as get_tracing_state
     from torch._C import _get_value_trace as get_value_trace  # type: ignore[attr-defined]
-    from torch._C import _jit_pass_inline as inline
+    from torch._C import _jit_pass_inline, parse_schema
     from torch._C import _jit_set_tracer_state_warn as set_tracer_warnings  # type: ignore[attr-defined]
     from torch._C import _set_tracing_state as set_tracing_state  # type: ignore[attr-defined]
     from torch._C import _set_value_trace as set_value_trace  # type: ignore[attr-defined]
-    from torch._C import parse_schema
     from torch._ops import HigherOrderOperator, OpOverload
     from torch.jit import optimized_execution  # type: ignore[attr-defined]
     from torch.jit._trace import _create_interpreter_name_lookup_fn as variable_name_lookup
@@ -32,6 +31,8 @@ try:
 except ImportError as cause:  # pragma: no cover - depends on the installed torch
     raise ImportError(f"torch {torch.__version__} lacks a name that onnxport needs: {cause}; "
                       "torch 2.13 to 2.15 are supported") from cause
+
+_DEEPEST = 64  # calls inside calls; a call of an interface stays
 
 __all__ = [
     "HigherOrderOperator",
@@ -439,6 +440,15 @@ def traced(function: Callable[..., Any], args: list[Any], mode: Any) -> torch.fx
 
     with quiet("torch._subclasses.fake_tensor"), mode:
         return make_fx(function, decomposition_table=_primitives())(*args)
+
+
+def inline(graph: Any) -> None:
+    """Inlines what a graph calls. Where scripts run without their optimiser, PyTorch's pass leaves the calls of what it inlines."""
+    _jit_pass_inline(graph)
+    for _ in range(_DEEPEST):
+        if graph.findNode("prim::CallFunction", True) is None and graph.findNode("prim::CallMethod", True) is None:
+            return
+        _jit_pass_inline(graph)
 
 
 @contextlib.contextmanager
