@@ -208,6 +208,18 @@ def test_what_torch_export_decided_over_sizes_has_the_users_line() -> None:
     assert all(__file__ in guard.source for guard in program.guards)
 
 
+@BOTH
+def test_a_slice_of_a_table_broadcasts_to_the_size_that_it_was_cut_to(capture: str) -> None:
+    """n and min(n, 16) are one size where they broadcast; no other name stands for it, and no node computes it."""
+    model = Function(lambda x, table: (x + table[:, : x.shape[1]]).reshape(x.shape[0], x.shape[1], 2, -1))
+    table = torch.rand(1, 16, 4)
+    program = export(Function(lambda x: model(x, table)), (torch.rand(2, 5, 4),), capture=capture, input_names=["x"],
+                     dynamic_axes={"x": {0: "batch", 1: "time"}})
+    assert shapes(program)[1] == ["batch", "time", "2", "2"]
+    agree(program, Function(lambda x: model(x, table)), torch.rand(3, 9, 4))
+    agree(program, Function(lambda x: model(x, table)), torch.rand(3, 1, 4))
+
+
 def test_a_misspelt_input_is_named_in_the_refusal() -> None:
     args = (torch.rand(5, 1, 3), torch.rand(1, 1, 4))
     with pytest.raises(errors.CaptureError, match="dynamic_axes names 'hiden', and the input is 'hidden'"):

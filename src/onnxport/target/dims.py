@@ -447,6 +447,16 @@ def minimum(a: Size, b: Size) -> Size:
     return _extreme("min", a, b)
 
 
+def is_capped(size: Size, other: Size) -> bool:
+    """Whether `size` is the smaller one of `other` and a number above 1, as what a slice of a table gives."""
+    if not isinstance(size, Dim) or len(size.terms) != 1:
+        return False
+    (monomial, factor), = size.terms
+    if factor != 1 or len(monomial) != 1 or monomial[0].fn != "min":
+        return False
+    return other in monomial[0].args and any(isinstance(arg, int) and arg > 1 for arg in monomial[0].args)
+
+
 @functools.lru_cache(maxsize=65536)
 def _extreme(fn: str, a: Size, b: Size) -> Size:
     if isinstance(a, int) and isinstance(b, int):

@@ -155,6 +155,9 @@ def broadcast_dim(a: AnyDim, b: AnyDim) -> AnyDim:
     for size in (a, b):
         if size is not None and dims.compare("==", size, 1) is False:
             return size
+    if a is not None and b is not None:
+        # n and min(n, 512) are the same wherever they broadcast at all: the smaller one is 1 only where n is.
+        return a if dims.is_capped(b, a) else b if dims.is_capped(a, b) else None
     return None
 
 
