@@ -5,6 +5,8 @@ Some of them in each run; `pytest -m slow` (make sweep) takes all of them, and o
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from onnxport.options import newest_opset
@@ -33,6 +35,38 @@ def test_detector(name: str, way: str, opset: int) -> None:
 def test_two_images(way: str) -> None:
     """Each of the images has sizes of its own."""
     hold("fasterrcnn_mobilenet_v3_large_320_fpn", way, 18, count=2)
+
+
+def test_no_proposals() -> None:
+    """On some images not even the first stage finds anything."""
+    detector = build("fasterrcnn_mobilenet_v3_large_320_fpn")
+    net: Any = detector.module
+    before = net.rpn.min_size, net.roi_heads.score_thresh
+    try:
+        net.rpn.min_size, net.roi_heads.score_thresh = 126.0, 0.0
+        outcome = run(detector, "scripted", 18)
+    finally:
+        net.rpn.min_size, net.roi_heads.score_thresh = before
+    assert outcome.worst <= 1
+    assert min(outcome.counts) == 0
+    assert max(outcome.counts) > 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["traced", "scripted"])
+@pytest.mark.parametrize("name", ["fcos_resnet50_fpn", "retinanet_resnet50_fpn_v2"])
+def test_many_everywhere(name: str, way: str) -> None:
+    """Their scores lie close together; below all of them every image has as many detections as there may be."""
+    detector = build(name)
+    net: Any = detector.module
+    before = net.score_thresh
+    try:
+        net.score_thresh = 0.1
+        outcome = run(detector, way, 18)
+    finally:
+        net.score_thresh = before
+    assert outcome.worst <= 1
+    assert min(outcome.counts) > 10
 
 
 @pytest.mark.slow
