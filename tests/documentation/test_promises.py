@@ -384,3 +384,17 @@ def test_names_of_another_operator_are_named() -> None:
 
     with registered("aten::relu", relu), pytest.raises(errors.SymbolicFunctionError, match=r"relu\(g.*one.*two.* cannot be called with \(g, self\)"):
         proto(torch.relu, (X,))
+
+
+def test_a_list_whose_length_the_run_decides() -> None:
+    """The one kind of tensor list that the answer covers and that is refused: as an output, with a length that varies."""
+    class Rows(nn.Module):
+        def forward(self, x: torch.Tensor) -> list[torch.Tensor]:
+            out: list[torch.Tensor] = []
+            for i in range(x.size(0)):
+                out.append(x[i] * i)
+            return out
+
+    with pytest.raises(errors.UnsupportedError, match="the length of this list is known only when the model runs"):
+        proto(torch.jit.script(Rows()), (X,), input_names=["x"], dynamic_axes={"x": {0: "n"}})
+    check(torch.jit.script(Rows()), (X,))
