@@ -392,7 +392,7 @@ def test_a_list_whose_length_the_run_decides() -> None:
         def forward(self, x: torch.Tensor) -> list[torch.Tensor]:
             out: list[torch.Tensor] = []
             for i in range(x.size(0)):
-                out.append(x[i] * i)
+                out.append(x[i] * i)  # noqa: PERF401  (a script)
             return out
 
     with pytest.raises(errors.UnsupportedError, match="the length of this list is known only when the model runs"):
