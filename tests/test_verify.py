@@ -326,3 +326,9 @@ def test_file_that_does_not_load(tmp_path: pathlib.Path):
     (tmp_path / "m.onnx").write_bytes(b"nonsense")
     with pytest.raises(RunError, match="cannot load"):
         verify(tmp_path / "m.onnx", torch.nn.ReLU(), torch.randn(3))
+
+
+def test_a_scripted_part() -> None:
+    model = torch.nn.Sequential(torch.jit.script(torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.BatchNorm1d(4))), torch.nn.ReLU()).eval()
+    program = onnxport.export(model, torch.randn(3, 4), input_names=["x"], dynamic_axes={"x": [0]})
+    assert program.verify().passed

@@ -400,14 +400,15 @@ def _buffers_kept(model: Any) -> Iterator[None]:
     if not isinstance(model, torch.nn.Module):
         yield
         return
-    before = [(module, dict(module._buffers)) for module in model.modules()]
+    before = [(module, dict(module._buffers.items())) for module in model.modules()]
     copies = {id(b): (b, b.detach().clone()) for _, buffers in before for b in buffers.values() if b is not None}
     try:
         yield
     finally:
         for module, buffers in before:
-            module._buffers.clear()
-            module._buffers.update(buffers)
+            if isinstance(module._buffers, dict):  # a scripted module assigns none anew
+                module._buffers.clear()
+                module._buffers.update(buffers)
         for buffer, copy in copies.values():
             if not _identical(buffer, copy):
                 buffer.detach().copy_(copy)

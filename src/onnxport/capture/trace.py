@@ -75,6 +75,8 @@ _FAILURES = {
     "alias_analysis.cpp": "a number has a type that it does not expect in this operator",
     "unordered_map::at": "an autograd.Function (torch.utils.checkpoint with use_reentrant=True is one) uses a tensor that is not among its "
                          "arguments",
+    "unsupported input list type: Tensor?": "it hands a list with tensors that may be missing to an operator",
+    "Tracing a list of bool type": "it hands a list of bools to an operator",
     "requires grad as a constant": "it computes a gradient (torch.autograd.grad) through an operator whose formula needs its result, as that "
                                    "of tanh does; write this derivative out",
     "unsupported argument type in the JIT tracer": "a gradient (torch.autograd) is computed of an operator that has several results",
