@@ -16,7 +16,7 @@ from tests.decoders import FAMILIES, LAYERS, SIZE, Decoder, Held, by_hand, dynam
 
 HANDMADE = ("nano", "rope", "rope_gqa")
 SIZES = [(1, 1, 0), (1, 5, 0), (2, 1, 7), (3, 4, 1), (3, 2, 7), (2, 9, 3), (1, 1, 1)]  # batch, length, past
-EXPORTED = ("GPT2", "Llama", "Mistral", "Gemma2", "nano", "rope", "rope_gqa")
+EXPORTED = ("Mistral", "Gemma2", "rope")  # and those whose tokens are compared below
 
 
 def made(name: str, attention: str = "sdpa") -> Decoder:
@@ -49,7 +49,7 @@ def test_at_other_opsets(name: str, opset: int) -> None:
     hold(made(name), (2, 3, 4), opset_version=opset)
 
 
-@pytest.mark.parametrize("example", [(1, 1, 0), (1, 5, 0), (1, 1, 4), (2, 1, 3), (1, 3, 0)], ids=str)
+@pytest.mark.parametrize("example", [(1, 1, 0), (1, 5, 0), (1, 1, 4)], ids=str)
 @pytest.mark.parametrize("total", ["past + sequence", "total"])
 @pytest.mark.parametrize(("name", "attention"), [("GPT2", "eager"), ("Llama", "sdpa"), ("rope", "")])
 def test_any_example_will_do(name: str, attention: str, total: str, example: tuple[int, int, int]) -> None:
@@ -58,7 +58,7 @@ def test_any_example_will_do(name: str, attention: str, total: str, example: tup
     hold(decoder, example, axes=decoder.axes(total))
 
 
-@pytest.mark.parametrize("example", [(1, 1, 0), (1, 5, 0), (1, 1, 4)], ids=str)
+@pytest.mark.parametrize("example", [(1, 1, 0), (1, 5, 0)], ids=str)
 def test_any_example_will_do_for_torch_export(example: tuple[int, int, int]) -> None:
     hold(made("Llama"), example, capture="export")
 
@@ -137,8 +137,7 @@ def cross_inputs(batch: int, length: int, past: int, source: int, seed: int = 0)
             "past_key_values": cache}
 
 
-@pytest.mark.parametrize("capture", ["trace", "export"])
-@pytest.mark.parametrize("family", ["T5", "Bart", "Whisper"])
+@pytest.mark.parametrize(("family", "capture"), [("T5", "trace"), ("T5", "export"), ("Bart", "trace"), ("Whisper", "trace")])
 def test_cross_attention_with_cache(family: str, capture: str) -> None:
     decoder = Decoder(cross_model(family), 4, dynamic_cache)
     example = cross_inputs(2, 3, 4, 5)

@@ -17,7 +17,7 @@ import torch
 
 from onnxport.capture.dynamic import Wanted, automatic
 
-_WIDE = {0: 2, 1: 3}  # what stands for these sizes
+_WIDE = {0: 3, 1: 2}  # what stands for these sizes; small, for the model runs once more
 _MOST = 4  # how many examples are worth a try
 
 
