@@ -100,6 +100,11 @@ def branch_of_other_rank(x: Tensor) -> Tensor:
     return y.softmax(y.dim() - 1) + y.size(0)
 
 
+@row((torch.ones(2, 3), True), refused="bring them to one rank")
+def output_of_other_rank(x: Tensor, flag: bool) -> Tensor:
+    return x.sum(0) if flag else x
+
+
 @row((t(1, 2),), refused="dtype")
 def branch_of_other_dtype(x: Tensor) -> Tensor:
     return x if bool(x[0] > 0) else x.to(torch.int64)

@@ -133,6 +133,9 @@ class Lowering:
         made = as_tensor(self.g, self.resolve(arg))
         if isinstance(arg, Captured) and arg.kind == "float" and made.dtype == DataType.DOUBLE:
             made = self.g.op("Cast", made, to=DataType.FLOAT)
+        if made.shape is None and made.node is not None and made.node.op_type == "If":
+            raise errors.UnsupportedError("the rank of an output is known only when the model runs, as the branches of an If give different ones; "
+                                          f"bring them to one rank\n  at {where(made.node.source)}")
         return made
 
     def resolve(self, arg: Arg) -> Any:
