@@ -80,7 +80,8 @@ def _of_images(net: torch.nn.Module, sizes: Sequence[tuple[int, int, int]], axes
 
 def _of_videos(name: str, net: torch.nn.Module) -> Model:
     fixed = name.startswith("mvit")
-    shapes = ((1, 3, 16, 224, 224), (2, 3, 16, 224, 224)) if fixed else ((1, 3, 16, 64, 64), (2, 3, 18, 64, 96))
+    size = 224 if name == "s3d" else 64
+    shapes = ((1, 3, 16, 224, 224), (2, 3, 16, 224, 224)) if fixed else ((1, 3, 16, size, size), (2, 3, 18, size, size + 32))
     return Model(shaken(net), [(torch.rand(shape) * 2 - 1,) for shape in shapes], {"x": {0: "batch"} if fixed else {**_FREE, 2: "frames", 3: "height", 4: "width"}})
 
 
