@@ -114,14 +114,6 @@ def list_length(x: Tensor) -> Tensor:
     return x * len(xs)
 
 
-@row((t(1, 2), 3), refused="differ from turn to turn|different shapes")
-def ragged_list(x: Tensor, n: int) -> Tensor:
-    xs: List[Tensor] = []
-    for i in range(n):
-        xs.append(torch.zeros(i))
-    return torch.cat(xs)
-
-
 @row((torch.arange(4.0),), (t(1, 2),), x={0: "n"})
 def windows(x: Tensor) -> Tensor:
     xs: List[Tensor] = []

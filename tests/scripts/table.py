@@ -14,12 +14,16 @@ from torch import Tensor
 
 @dataclass
 class Row:
-    """One script. calls: argument tuples; the first is the example.   refused: a pattern of the error that every opset gives (strict)."""
+    """One script. calls: argument tuples; the first is the example.
+
+    refused: a pattern of the error that every opset gives, or every one below `since` (strict).
+    """
 
     script: Any
     calls: Sequence[tuple[Any, ...]]
     axes: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
     refused: str = ""
+    since: int = 99
 
     @property
     def file(self) -> str:
@@ -30,12 +34,12 @@ class Row:
 ROWS: dict[str, Row] = {}
 
 
-def row(*calls: tuple[Any, ...], refused: str = "", **axes: Any) -> Callable[[Any], Any]:
+def row(*calls: tuple[Any, ...], refused: str = "", since: int = 99, **axes: Any) -> Callable[[Any], Any]:
     """Enters a function, or the module that a class makes."""
     def enter(script: Any) -> Any:
         name = script.__name__
         assert name not in ROWS
-        ROWS[name] = Row(script, calls, axes, refused)
+        ROWS[name] = Row(script, calls, axes, refused, since)
         return script
     return enter
 

@@ -10,8 +10,8 @@ import torch
 from onnxport import errors
 from onnxport.aten.graph import Node
 from onnxport.aten.scalar_types import NUMBERS, SCALAR_TYPES
-from onnxport.lower import control, dicts, joining, scalars
-from onnxport.lower.python import UNINITIALIZED, Collected, Keyed, Listed, Maybe, Stacked, Unclear, entries, stacked, state_of
+from onnxport.lower import control, dicts, joining, scalars, sequences
+from onnxport.lower.python import UNINITIALIZED, Collected, Keyed, Listed, Maybe, Sequenced, Stacked, Unclear, entries, stacked, state_of
 from onnxport.ops import registry
 from onnxport.ops.support import pair
 from onnxport.target import dims
@@ -59,39 +59,39 @@ def append(low: Lowering, node: Node, args: Args) -> Any:
     held, item = args["self"], args["el"]
     if isinstance(held, Listed) and isinstance(held.state, Collected):
         held.state.made.append(item)
-    elif isinstance(held, Listed) and isinstance(held.state, Stacked):
-        _grow(low, held, stacked(low.g, (item,)))
+    elif isinstance(held, Listed) and isinstance(held.state, (Sequenced, Stacked)):
+        low.journal.change(held, _joined(low, held.state, (item,)))
     else:
         held, items = _changed(low, args)
         low.journal.change(held, (*items, item))
     return held
 
 
-def _grow(low: Lowering, held: Listed, more: Stacked) -> None:
-    old, new = held.state.value, more.value
-    if old.shape is not None and new.shape is not None:
-        if len(old.shape) != len(new.shape) or not all(map(dims.equal, old.shape[1:], new.shape[1:])):
-            raise errors.UnsupportedError("a list whose length the running model decides holds tensors of different shapes; "
-                                          "pad them to one shape, or concatenate them as they are made")
-    low.journal.change(held, Stacked(low.g.op("Concat", old, new, axis=0), held.state.kind))
+def _joined(low: Lowering, a: Any, b: Any) -> Any:
+    """What `xs + ys` holds."""
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        return a + b
+    if not sequences.alike(a, b):
+        return sequences.extended(low.g, a, b)
+    first, second = stacked(low.g, a, like=b), stacked(low.g, b, like=a)
+    return Stacked(low.g.op("Concat", first.value, second.value, axis=0), first.kind)
 
 
 def extend(low: Lowering, node: Node, args: Args) -> Any:
     """`xs.extend(ys)`, `xs += ys`."""
     held, other = args["self"], next(v for k, v in args.items() if k != "self")
     state = other.state if isinstance(other, Listed) else tuple(other)
-    if isinstance(held, Listed) and (isinstance(held.state, Stacked) or isinstance(state, Stacked)):
-        if not isinstance(held.state, Stacked):
-            low.journal.change(held, stacked(low.g, held.state, like=state))
-        _grow(low, held, stacked(low.g, state, like=held.state))
-        return held
-    held, items = _changed(low, args)
-    low.journal.change(held, (*items, *state))
+    if not isinstance(held, Listed):
+        held, _ = _changed(low, args)
+    low.journal.change(held, _joined(low, held.state, state))
     return held
 
 
 def insert(low: Lowering, node: Node, args: Args) -> Any:
     """`xs.insert(i, x)`."""
+    if isinstance(args["self"], Listed) and isinstance(args["self"].state, Sequenced) and args["idx"] == 0:
+        low.journal.change(args["self"], sequences.inserted(low.g, args["self"].state, args["el"], 0))
+        return None
     held, items = _changed(low, args)
     items.insert(_known(args["idx"]), args["el"])
     low.journal.change(held, tuple(items))
@@ -111,6 +111,10 @@ def pop(low: Lowering, node: Node, args: Args) -> Any:
         rest = _operator(low, "slice.Tensor", self=state.value, dim=0, start=index + 1, end=None if index == 0 else -1, step=1)
         low.journal.change(held, Stacked(rest, state.kind))
         return item
+    if isinstance(held, Listed) and isinstance(held.state, Sequenced):
+        item = sequences.item(low.g, held.state, args.get("idx", -1))
+        low.journal.change(held, sequences.erased(low.g, held.state, args.get("idx", -1)))
+        return item
     held, items = _changed(low, args)
     item = items.pop(_known(args.get("idx", -1)))
     low.journal.change(held, tuple(items))
@@ -125,6 +129,10 @@ def set_item(low: Lowering, node: Node, args: Args) -> Any:
         return dicts.set_item(low, held, key, item)
     if isinstance(held, Listed) and isinstance(held.state, Stacked):
         return _set_stacked(low, held, key, item)
+    differing = isinstance(held, Listed) and isinstance(key, (Dim, Value)) and not sequences.alike(held.state, (item,))
+    if differing or (isinstance(held, Listed) and isinstance(held.state, Sequenced)):
+        low.journal.change(held, sequences.replaced(low.g, sequences.sequenced(low.g, held.state), key, item))
+        return held
     held, items = _changed(low, args)
     if isinstance(key, (Dim, Value)):
         low.journal.change(held, stacked(low.g, held.state))
@@ -162,6 +170,9 @@ def delete(low: Lowering, node: Node, args: Args) -> Any:
     if entries(held) is not None:
         dicts.delete(low, held, index)
         return
+    if isinstance(held, Listed) and isinstance(held.state, Sequenced):
+        low.journal.change(held, sequences.erased(low.g, held.state, index))
+        return
     items = list(held.items)
     del items[_known(index)]
     low.journal.change(held, tuple(items))
@@ -183,7 +194,7 @@ def length(low: Lowering, node: Node, args: Args) -> Any:
         if isinstance(x.state, Stacked):
             assert x.state.value.shape is not None
             return x.state.value.shape[0]
-        return len(x.items)
+        return sequences.length(low.g, x.state) if isinstance(x.state, Sequenced) else len(x.items)
     return len(x if entries(x) is None else entries(x))  # type: ignore[arg-type]
 
 
@@ -202,6 +213,8 @@ def get_item(low: Lowering, node: Node, args: Args) -> Any:
         return _item(low, state, key)
     if isinstance(state, Collected):
         raise errors.UnsupportedError("a list is read while a loop appends to it")
+    if isinstance(state, Sequenced) or (isinstance(key, (Dim, Value)) and not sequences.uniform(state)):
+        return sequences.item(low.g, sequences.sequenced(low.g, state), key)
     if isinstance(key, (Dim, Value)):
         return _item(low, stacked(low.g, state), key)
     return state[key]
@@ -233,10 +246,7 @@ def add_lists(low: Lowering, node: Node, args: Args) -> Any:
     """`xs + ys`."""
     a, b = list(args.values())[:2]
     states = [x.state if isinstance(x, Listed) else tuple(x) for x in (a, b)]
-    if any(isinstance(state, Stacked) for state in states):
-        first, second = (stacked(low.g, s, like=next(o for o in states if isinstance(o, Stacked))) for s in states)
-        return Listed(Stacked(low.g.op("Concat", first.value, second.value, axis=0), first.kind))
-    return Listed(states[0] + states[1]) if isinstance(a, Listed) or isinstance(b, Listed) else [*a, *b]
+    return Listed(_joined(low, *states)) if isinstance(a, Listed) or isinstance(b, Listed) else [*a, *b]
 
 
 def times(low: Lowering, node: Node, args: Args) -> Any:
@@ -290,6 +300,8 @@ def _plain(arg: Any, node: Node) -> Any:
     if isinstance(arg, Listed):
         if isinstance(arg.state, Stacked):
             return arg.state.value if arg.state.kind != "tensor" else arg
+        if isinstance(arg.state, Sequenced):
+            return arg
         return list(arg.items)
     if isinstance(arg, Unclear):
         return arg.refuse()
@@ -308,6 +320,8 @@ def of_stacked(low: Lowering, node: Node, args: Args) -> Any:
             return None
         return Listed(Stacked(x if dim == 0 else _operator(low, "movedim.int", self=x, source=dim, destination=0)))
     held = args.get("tensors")
+    if isinstance(held, Listed) and isinstance(held.state, Sequenced) and node.op in ("aten::stack", "aten::cat"):
+        return sequences.together(low.g, held, args.get("dim", 0), stack=node.op == "aten::stack")
     if not isinstance(held, Listed) or not isinstance(held.state, Stacked):
         return None
     value = held.state.value

@@ -8,7 +8,8 @@ from typing import Any
 import torch
 
 from onnxport import errors
-from onnxport.lower.python import LOST, UNINITIALIZED, Keyed, Listed, Maybe, Stacked, Unclear, entries, stacked
+from onnxport.lower import sequences
+from onnxport.lower.python import LOST, UNINITIALIZED, Keyed, Listed, Maybe, Sequenced, Stacked, Unclear, entries, stacked
 from onnxport.target import dims
 from onnxport.target.builder import Builder
 from onnxport.target.dims import Dim, Size
@@ -124,9 +125,23 @@ class Joiner:
         if isinstance(a, tuple) and isinstance(b, tuple) and len(a) == len(b):
             parts = [self.join(x, y) for x, y in zip(a, b, strict=True)]
             return lambda results: tuple(part(results) for part in parts)
+        if not (sequences.uniform(a) and sequences.uniform(b)):
+            return self._sequences(a, b)
         first, second = self._stacked(0, a, b), self._stacked(1, b, a)
         finish = self._values(first.value, second.value, "tensor")
         return lambda results: Stacked(finish(results), first.kind)
+
+    def _sequences(self, a: Any, b: Any) -> Finish:
+        sequences.check_opset(self.g)
+        position = len(self.outputs[0])
+        kinds = []
+        for block, outputs, state, other in zip(self.blocks, self.outputs, (a, b), (b, a), strict=True):
+            with self.g.reopened(block):
+                made = sequences.sequenced(self.g, state, sequences.items_of(other))
+            outputs.append(made.value)
+            kinds.append(sequences.outside(sequences.items_of(made), lambda size, block=block: is_visible(self.g, size, block)))  # type: ignore
+        _, sizes = sequences.common(*kinds)
+        return lambda results: Sequenced(results[position], sizes)
 
     def _stacked(self, which: int, state: Any, other: Any) -> Stacked:
         """What a list holds at the end of a branch as one tensor; of an empty one, `other` says what its items would be."""
@@ -193,6 +208,8 @@ class Joiner:
         if isinstance(x, Stacked):
             value = self._half(which, x.value)
             return lambda results: Stacked(value(results), x.kind)
+        if isinstance(x, Sequenced):
+            return self._sequences((), x) if which == 0 else self._sequences(x, ())
         return lambda results: x
 
     def _like(self, x: Value, home: Block) -> Value:

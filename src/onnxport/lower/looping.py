@@ -7,14 +7,28 @@ was found is remembered, so that a loop inside a loop is not searched anew each 
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from onnxport import errors
 from onnxport.aten.graph import Node, walk
 from onnxport.aten.graph import Value as Captured
-from onnxport.lower import joining
-from onnxport.lower.python import LOST, UNINITIALIZED, Collected, Keyed, Listed, Maybe, Stacked, Unclear, entries, stacked, state_of
+from onnxport.lower import joining, sequences
+from onnxport.lower.python import (
+    LOST,
+    UNINITIALIZED,
+    Collected,
+    Keyed,
+    Listed,
+    Maybe,
+    Sequenced,
+    Stacked,
+    Unclear,
+    entries,
+    stacked,
+    state_of,
+)
 from onnxport.target import dims
 from onnxport.target.dims import Dim, Size
 from onnxport.target.sizes import reshape
@@ -27,6 +41,7 @@ _ENDLESS = (1 << 63) - 1
 _FEW = 48  # nodes that a loop may become when it is unrolled where it need not be
 _MANY = 20000  # and where it has to be
 _PASSES = 12
+_DIFFERENT = ("a loop appends tensors to a list whose sizes differ from turn to turn; pad them to one shape, or concatenate them as they are made")
 
 
 class _OpenError(Exception):
@@ -37,8 +52,9 @@ class _OpenError(Exception):
 class Form:
     """How one value goes from turn to turn.
 
-    way: "same" (the loop does not change it), "carried", "maybe" (an Optional).   wide: its axes whose sizes change.
-    dtype: of what is carried, where it is wider than the start.   gap: (dtype, sizes) of what there is before the first turn.
+    way: "same" (the loop does not change it), "carried", "maybe" (an Optional); of lists "stacked", "collected", "sequence".
+    wide: its axes whose sizes change.   dtype: of what is carried, where it is wider than the start.
+    gap: (dtype, sizes) of what there is before the first turn; of a sequence, of all its tensors.
     """
 
     way: str = "same"
@@ -63,8 +79,9 @@ def run(low: Lowering, node: Node, trips: Any, condition: Any, carried: list[Any
                 return _unrolled(low, node, count, carried, most)
             except _OpenError:
                 pass
+    unrolls = condition is True and count is not None and count * size <= _MANY
     try:
-        return _Looping(low, node, trips, condition, carried).run()
+        return _Looping(low, node, trips, condition, carried, sequences_too=not unrolls).run()
     except errors.UnsupportedError:
         if condition is not True or isinstance(trips, Dim):
             raise
@@ -128,7 +145,8 @@ def _unrolled(low: Lowering, node: Node, count: int | None, carried: list[Any], 
 class _Looping:
     """One loop."""
 
-    def __init__(self, low: Lowering, node: Node, trips: Any, condition: Any, carried: list[Any]):
+    def __init__(self, low: Lowering, node: Node, trips: Any, condition: Any, carried: list[Any], *, sequences_too: bool):
+        self.sequences_too = sequences_too  # whether lists may be sequences; else the turns are better written one after the other
         self.low, self.g, self.node, self.condition, self.start = low, low.g, node, condition, list(carried)
         self.trips = None if trips == _ENDLESS else trips
         self.body = node.blocks[0]
@@ -169,7 +187,7 @@ class _Looping:
         """Whether a list was found that is as long as the number of turns says."""
         found = {index for index, (before, after) in enumerate(zip(self.start, results, strict=True))
                  if index not in self.whole and isinstance(before, (Listed, list)) and isinstance(after, (Listed, list))
-                 and len(leaves(before)) != len(leaves(after))}
+                 and (len(leaves(before)) != len(leaves(after)) or (isinstance(state_of(before), tuple) and not isinstance(state_of(after), tuple)))}
         self.whole |= found
         return bool(found)
 
@@ -219,6 +237,7 @@ class _Looping:
             raise errors.UnsupportedError("a list or tuple that a loop carries changes its length")
         changed = [self.widen(form, leaf, made) for form, leaf, made in zip(self.forms, self.leaves, after, strict=True)]
         changed += [self.widen_list(held, state) for held, state in states.items()]
+        changed += [self.irregular(held, state.made) for held, state in states.items() if isinstance(state, Collected)]
         if any(changed):
             return None
         return self.emit(block, condition, after, {held: (entered.get(held), state) for held, state in states.items()})
@@ -267,6 +286,8 @@ class _Looping:
             with self.g.reopened(self.block.parent):  # type: ignore[arg-type]
                 first = self.first(leaf, form)
             return Listed(Stacked(self.variable(first.value, form, "tensor"), first.kind))
+        if form.way == "sequence":
+            return Listed(self.sequence(leaf, form))
         if form.way == "maybe":
             present = leaf.present if isinstance(leaf, Maybe) else leaf is not None
             inner = leaf.value if isinstance(leaf, Maybe) else UNINITIALIZED if leaf is None else leaf
@@ -291,11 +312,30 @@ class _Looping:
         self.inner.append(inner)
         return joining.from_value(g, inner, kind)
 
+    def sequence(self, held: Any, form: Form) -> Sequenced:
+        """One carried sequence; `form.gap` is what the body may know of its tensors."""
+        if not self.sequences_too:
+            raise errors.UnsupportedError(_DIFFERENT)
+        sequences.check_opset(self.g)
+        with self.g.reopened(self.block.parent):  # type: ignore[arg-type]
+            start = sequences.sequenced(self.g, state_of(held), form.gap)
+        known = sequences.items_of(start)
+        assert known is not None
+        form.gap = known if form.gap is None else sequences.common(known, form.gap)
+        self.inits.append(start.value)
+        inner = self.g.input(None, form.gap[0], None)
+        inner.sequence = True
+        self.inner.append(inner)
+        return Sequenced(inner, form.gap[1])
+
     def enter_list(self, held: Listed, form: Form) -> int:
         """What the body sees of a list that it changes; the place of its variable among the carried ones."""
         if form.way == "collected":
             self.low.journal.put(held, Collected())
             return -1
+        if form.way == "sequence":
+            self.low.journal.put(held, self.sequence(held, form))
+            return len(self.inits) - 1
         with self.g.reopened(self.block.parent):  # type: ignore[arg-type]
             start = self.first(held, form)
         place = len(self.inits)
@@ -317,7 +357,11 @@ class _Looping:
         """Whether the body showed that a form was too narrow; it is wider then."""
         if form.way == "same":
             return self.leave_same(form, before, after)
+        if form.way == "sequence":
+            return self.fit_sequence(form, state_of(after))
         if form.way == "stacked":
+            if not sequences.uniform(state_of(after)):
+                return self.differing(form, state_of(after))
             with self.g.reopened(self.block):
                 return self.fit(form, stacked(self.g, state_of(after)).value)
         if form.way == "maybe":
@@ -336,7 +380,7 @@ class _Looping:
         if before is after or after is UNINITIALIZED:
             return False
         if isinstance(before, (Listed, list)) and isinstance(after, (Listed, list)):
-            return self.stack(form, state_of(after))
+            return self.stack(form, state_of(before), state_of(after))
         if not isinstance(before, Value) and joining.kind_of(before) == joining.kind_of(after) != "tensor" and joining.same(before, after):
             return False
         if before is None or isinstance(before, Maybe) or after is None or isinstance(after, Maybe):
@@ -351,8 +395,10 @@ class _Looping:
         self.gap(form, sample)
         return True
 
-    def stack(self, form: Form, state: Any) -> bool:
-        """A carried list becomes one tensor."""
+    def stack(self, form: Form, before: Any, state: Any) -> bool:
+        """A carried list becomes one tensor, or a sequence."""
+        if not sequences.alike(before, state):
+            return self.differing(form, before, state)
         form.way, form.wide = "stacked", {0}
         if isinstance(state, Stacked):
             form.kind = state.kind
@@ -363,6 +409,27 @@ class _Looping:
             form.kind = "tensor" if joining.kind_of(state[-1]) == "plain" else joining.kind_of(state[-1])
             self.gap(form, state[-1])
         return True
+
+    def differing(self, form: Form, *states: Any) -> bool:
+        """The tensors of a list are not of one shape: it becomes a sequence."""
+        form.way, form.kind = "sequence", "tensor"
+        known = [sequences.outside(found, self.is_visible) for found in map(sequences.items_of, states) if found is not None]
+        if known:
+            form.gap = functools.reduce(sequences.common, known)
+        return True
+
+    def fit_sequence(self, form: Form, state: Any) -> bool:
+        """Whether the body made a sequence of tensors of which less is known."""
+        made = sequences.items_of(state)
+        if made is None:
+            return False
+        assert form.gap is not None
+        before, form.gap = form.gap, sequences.common(form.gap, sequences.outside(made, self.is_visible))
+        return form.gap[1].count(None) != before[1].count(None)
+
+    def is_visible(self, size: Size) -> bool:
+        """Whether a size means something outside the loop."""
+        return joining.is_visible(self.g, size, self.block)
 
     def gap(self, form: Form, sample: Any) -> None:
         """Remembers what a variable is before its first value."""
@@ -403,7 +470,7 @@ class _Looping:
             if form.way == "maybe":
                 found[id(form)] = position + 1
                 position += 2
-            elif form.way in ("carried", "stacked"):
+            elif form.way in ("carried", "stacked", "sequence"):
                 found[id(form)] = position
                 position += 1
         return found
@@ -425,6 +492,8 @@ class _Looping:
         form = self.lists.get(held)
         if form is None:
             form = self.lists[held] = Form("collected" if self.only_appends(held) else "carried", {0})
+            if not sequences.alike(held.held, state):
+                return self.differing(form, held.held, state)
             if isinstance(state, tuple) and state:
                 form.kind = "tensor" if joining.kind_of(state[-1]) == "plain" else joining.kind_of(state[-1])
                 self.gap(form, state[-1])
@@ -436,9 +505,20 @@ class _Looping:
             return True
         if form.way == "collected":
             return False
+        if form.way == "sequence":
+            return self.fit_sequence(form, state)
+        if isinstance(state, Sequenced):
+            return self.differing(form, held.held, state)
         if not isinstance(state, Stacked):
             raise errors.UnsupportedError("a loop replaces what a list holds")
         return self.fit(form, state.value)
+
+    def irregular(self, held: Listed, made: list[Any]) -> bool:
+        """Whether what a loop appends cannot be a scan output, as its sizes differ from turn to turn or from what the list holds already."""
+        if all(not isinstance(item, Value) or (item.shape is not None and all(map(self.is_visible, item.shape))) for item in made) \
+                and sequences.alike(held.held, tuple(made)):
+            return False
+        return self.differing(self.lists[held], held.held, tuple(made))
 
     def only_appends(self, held: Listed) -> bool:
         """Whether the body does nothing with a list but append to it, once in every turn."""
@@ -461,13 +541,13 @@ class _Looping:
             for form, made in zip(self.forms, after, strict=True):
                 outputs += self.leave(form, made, len(outputs) - 1)
             for held, form in self.lists.items():
-                if form.way != "collected":
+                if form.way == "sequence":
+                    outputs.append(sequences.sequenced(g, lists[held][1], form.gap).value)
+                elif form.way != "collected":
                     outputs.append(lists[held][1].value)
             for held, form in self.lists.items():
                 if form.way == "collected":
                     collected.append((held, [joining.as_value(g, item) for item in lists[held][1].made]))
-        for _, items in collected:
-            self.regular(items)
         block.outputs = [*outputs, *[item for _, items in collected for item in items]]
         g.close(block)
         count = len(block.outputs) - 1
@@ -501,14 +581,9 @@ class _Looping:
         inner = self.inner[place]
         if form.way == "stacked":
             return [stacked(g, state_of(made)).value]
+        if form.way == "sequence":
+            return [sequences.sequenced(g, state_of(made), form.gap).value]
         return [inner if made is UNINITIALIZED else joining.as_value(g, made, inner.dtype)]
-
-    def regular(self, items: list[Value]) -> None:
-        """Scan outputs have one shape in all turns."""
-        for item in items:
-            if item.shape is None or not all(joining.is_visible(self.g, size, self.block) for size in item.shape):
-                raise errors.UnsupportedError("a loop appends tensors to a list whose sizes differ from turn to turn; "
-                                              "pad them to one shape, or concatenate them as they are made")
 
     def finish(self, form: Form, leaf: Any, results: list[Value]) -> Any:
         if form.way == "same":
@@ -516,13 +591,17 @@ class _Looping:
         place = self.places[id(form)]
         if form.way == "stacked":
             return Listed(Stacked(results[place], form.kind or "tensor"))
+        if form.way == "sequence":
+            return Listed(Sequenced(results[place], form.gap[1]))  # type: ignore[index]
         value = joining.from_value(self.g, results[place], form.kind)
         return Maybe(results[place - 1], value) if form.way == "maybe" else value
 
     def finish_lists(self, results: list[Value], collected: list[tuple[Listed, list[Value]]]) -> None:
         g, low = self.g, self.low
         for held, form in self.lists.items():
-            if form.way != "collected":
+            if form.way == "sequence":
+                low.journal.put(held, Sequenced(results[self.places[id(form)]], form.gap[1]))  # type: ignore[index]
+            elif form.way != "collected":
                 low.journal.put(held, Stacked(results[self.places[id(form)]], form.kind or "tensor"))
         position = len(self.inits)
         for held, items in collected:

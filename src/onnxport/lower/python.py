@@ -11,7 +11,7 @@ import torch
 from onnxport import errors
 from onnxport.target import dims
 from onnxport.target.builder import Builder
-from onnxport.target.dims import Dim
+from onnxport.target.dims import Dim, Size
 from onnxport.target.dtypes import to_torch
 from onnxport.target.value import DataType, Value
 
@@ -59,6 +59,24 @@ class Stacked:
     kind: str = "tensor"
 
 
+@dataclass(frozen=True)
+class Sequenced:
+    """What a list holds whose length the running model decides, where its tensors differ in shape: an ONNX sequence.
+
+    value: the sequence.   sizes: of each of its tensors; None for a size that is not the same in all of them.
+    """
+
+    value: Value
+    sizes: tuple[Size | None, ...]
+
+    def refuse(self, *_: Any) -> Any:
+        """Raises the error."""
+        raise errors.UnsupportedError("this is not done with a list of tensors of different shapes whose length the running model decides; "
+                                      "pad them to one shape, or concatenate them as they are made")
+
+    __iter__ = __getitem__ = __len__ = refuse
+
+
 class Collected:
     """What a list holds to which a loop only appends: the elements become scan outputs."""
 
@@ -77,7 +95,7 @@ LOST = _Lost()  # what a list holds of which nobody knows whether it was changed
 class Listed:
     """A list as an object.
 
-    held: a tuple of its items, `Stacked`, `Collected` or `LOST`.   alike: lists that may be the same object.
+    held: a tuple of its items, `Stacked`, `Sequenced`, `Collected` or `LOST`.   alike: lists that may be the same object.
     """
 
     __slots__ = ("alike", "held", "serial")
@@ -173,6 +191,8 @@ def stacked(g: Builder, state: Any, like: Any = None) -> Stacked:
         return state
     if isinstance(state, Collected):
         raise errors.UnsupportedError("a list is read while a loop appends to it")
+    if isinstance(state, Sequenced):
+        state.refuse()
     if state:
         return _stack(g, state)
     if isinstance(like, Stacked):

@@ -16,7 +16,7 @@ import torch
 
 from onnxport import errors
 from onnxport.module_calls import ModuleCall
-from onnxport.target import contents, dims, folding, forms, kernels, shapes, simplify
+from onnxport.target import contents, dims, folding, forms, kernels, shape_rules_control, shapes, simplify
 from onnxport.target.apart import Apart
 from onnxport.target.dims import Dim, Size
 from onnxport.target.dtypes import from_torch, to_torch
@@ -25,6 +25,7 @@ from onnxport.target.value import Block, Constant, DataType, Node, Shape, Value
 RANDOM = frozenset({"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli", "Dropout"})
 INT64 = DataType.INT64
 _LEAST = -(1 << 63)
+_IDENTITY_OF_SEQUENCES = 14  # the opset since when there is one
 
 
 class Builder:
@@ -368,6 +369,8 @@ class Builder:
             value = Value(dtype, None, node=node, index=index)
             if shape is not None:
                 value.shape = tuple([self.fresh(value, axis) if size is None else size for axis, size in enumerate(shape)])
+            elif not domain:
+                value.sequence = shape_rules_control.is_sequence(op_type, real, attrs, index)
             made.append(value)
         node.outputs = tuple(made)
         node.block = self.block
@@ -414,10 +417,18 @@ class Builder:
             for value in block.outputs:
                 value = self.real(value)
                 if value.node is None or value.node.block is not block or value.key in seen:
-                    value = self._add("Identity", "", (value,), 1, {}, shared=False)[0]
+                    value = self.again(value)
                 seen.add(value.key)
                 outputs.append(value)
         block.outputs = outputs
+
+    def again(self, value: Value) -> Value:
+        """The same as `value`, made by a node of its own here. Below opset 14 Identity takes no sequence."""
+        if not value.sequence or self.opset >= _IDENTITY_OF_SEQUENCES:
+            return self._add("Identity", "", (value,), 1, {}, shared=False)[0]
+        assert value.dtype is not None
+        longer = self._add("SequenceInsert", "", (value, self.const(torch.zeros(0), value.dtype)), 1, {}, shared=False)
+        return self._add("SequenceErase", "", longer, 1, {}, shared=False)[0]
 
     def is_inside(self, value: Value, block: Block) -> bool:
         """Whether a value exists in `block` only, or in a subgraph of it."""

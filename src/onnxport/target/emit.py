@@ -154,6 +154,8 @@ class _Emitter:
 
     def fill(self, made: ir.Value, value: Value) -> ir.Value:
         made.type = self.typed(value.dtype)
+        if value.sequence and made.type is not None:
+            made.type = ir.SequenceType(made.type)
         if value.shape is not None:
             made.shape = ir.Shape([s if isinstance(s, int) else str(s) for s in value.shape])
         return made
@@ -174,7 +176,7 @@ class _Emitter:
                     f"nothing tells the dtype of what {real.node.domain}::{real.node.op_type} gives, which is an output of the graph: use setType in "
                     "its symbolic function, or give the operator a fake implementation (torch.library.register_fake)")
             if real.node is None or id(real) in seen or real.name is not None:
-                real = self.g._add("Identity", "", (real,), 1, {}, shared=False)[0]
+                real = self.g.again(real)
             seen.add(id(real))
             results.append(real)
         return results

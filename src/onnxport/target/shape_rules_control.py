@@ -120,6 +120,20 @@ BLOCK_RULES: dict[str, BlockRule] = {"If": if_, "Loop": loop, "Scan": scan, "Seq
 # ---------------------------------------------------------------------- sequences: a value says the elements' dtype and no shape
 
 
+_MAKERS = frozenset({"SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SequenceMap", "SplitToSequence"})
+_PASSING = frozenset({"Identity", "If", "Loop"})
+
+
+def is_sequence(op_type: str, inputs: Inputs, attrs: Attrs, index: int) -> bool:
+    """Whether an output of an operator is a sequence."""
+    if op_type not in _PASSING:
+        return op_type in _MAKERS
+    if op_type == "Identity":
+        return need(inputs, 0).sequence
+    block: Block = attrs["then_branch" if op_type == "If" else "body"]
+    return block.outputs[index + (op_type == "Loop")].sequence
+
+
 def element(inputs: Inputs, attrs: Attrs, outputs: int) -> list[Known]:
     """Something of the first input's element type, shape unknown."""
     return [(need(inputs, 0).dtype, None)]

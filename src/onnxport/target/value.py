@@ -55,16 +55,17 @@ class Value:
     dtype: its element type, or None if unknown.   shape: a tuple of sizes, or None where the rank is unknown.
     const: its value where that is known now.      content: for an int64 scalar or vector, the sizes that it holds.
     node, index: the node that makes it and which of its outputs it is (None for inputs, constants and sizes that
-    no node has had to compute yet).
+    no node has had to compute yet).   sequence: it is a sequence of such tensors, not one.
     """
 
-    __slots__ = ("const", "content", "dtype", "index", "key", "name", "node", "shape")
+    __slots__ = ("const", "content", "dtype", "index", "key", "name", "node", "sequence", "shape")
 
     def __init__(self, dtype: DataType | None, shape: Shape | None, *, name: str | None = None, node: Node | None = None,
                  index: int = 0, const: Constant | None = None, content: Shape | None = None):
         self.dtype, self.shape, self.name, self.node, self.index = dtype, shape, name, node, index
         self.const, self.content = const, content
         self.key = id(self)
+        self.sequence = False
 
     @property
     def rank(self) -> int | None:
@@ -95,7 +96,7 @@ class Window(Value):
 
     def __init__(self, origin: Value, call: ModuleCall | None):
         super().__init__(origin.dtype, origin.shape)
-        self.origin, self.call, self.key = origin, call, origin.key
+        self.origin, self.call, self.key, self.sequence = origin, call, origin.key, origin.sequence
 
 
 def behind(value: Value) -> Value:
