@@ -69,6 +69,7 @@ GUARDED: dict[str, tuple[Callable[[Tensor], Any], str]] = {
     "dict": (lambda x: x * {4: 2, 5: 3}.get(x.shape[0], 7), "== 4"),
     "set": (lambda x: x * (2 if x.shape[0] in {4, 5} else 3), "== 4"),
     "text": (lambda x: x * {"4": 2, "5": 3}.get(f"{x.shape[0]}", 7), "== 4"),
+    "text-back": (lambda x: x * float(f"{x.shape[0]}"), "== 4"),
     "text-in": (lambda x: x * (2 if f"n{x.shape[0]}" in ("n4", "n5") else 3), "== 4"),
     "hash": (lambda x: x * hash(x.shape[0]), "== 4"),
     "_check": (checked, "> 1"),

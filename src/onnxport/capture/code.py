@@ -150,14 +150,14 @@ def _catches(source: Source, node: ast.AST) -> bool:
 
 
 def is_key(frame: types.FrameType) -> bool:
-    """Whether something is looked up by the text that a frame makes: `table[f"{n}"]`, `getattr(self, f"layer{n}")`."""
+    """Whether something is looked up by the text that a frame makes, or read back: `table[f"{n}"]`, `getattr(self, f"layer{n}")`, `int(f"{n}")`."""
     where, source = span(frame), source_of(frame)
     if where is None or source is None:
         return False
     for node in source.by_span.get(where, ()):
         for child, parent in source.above(node):
             if isinstance(parent, ast.Call) and child is not parent.func and ast.unparse(parent.func) != "str":
-                return ast.unparse(parent.func).rpartition(".")[2] in ("get", "getattr", "__getitem__", "pop")
+                return ast.unparse(parent.func).rpartition(".")[2] in ("get", "getattr", "__getitem__", "pop", "int", "float", "eval")
             if isinstance(parent, ast.Compare) or (isinstance(parent, ast.Subscript) and child is parent.slice):
                 return True
             if not isinstance(parent, (ast.JoinedStr, ast.FormattedValue, ast.BinOp, ast.Call)):
