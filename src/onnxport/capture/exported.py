@@ -73,8 +73,8 @@ def compile_call(call: Call, names: Sequence[str], wanted: Sequence[Wanted], mod
     """`torch.export.export` of a module; its refusals become `CaptureError`s that keep its words.
 
     modules: those whose calls become functions: all, or those of these classes.
-    Where it fixes a dynamic axis to the example's size it is tried again: with operators kept whole that lose sizes (see `composites`), and
-    at larger examples (attention takes another way at size 1); last, as a model that computes derivatives.
+    Where it fixes a dynamic axis to the example's size it is tried again: at a larger example (attention takes another way at size 1), with
+    operators kept whole that lose sizes (see `composites`), at further examples; last, as a model that computes derivatives.
     """
     refusal: errors.CaptureError | None = None
     for way in _ways(call, names, wanted, modules):
@@ -92,9 +92,10 @@ def _ways(call: Call, names: Sequence[str], wanted: Sequence[Wanted], modules: M
             return _compiled(call, tensors, names, wanted, modules)
 
     yield functools.partial(at, call.tensors, contextlib.nullcontext())
+    larger = [functools.partial(at, example.tensors, contextlib.nullcontext()) for example in wider.examples(call.tensors, names, wanted)]
+    yield from larger[:1]
     yield functools.partial(at, call.tensors, composites.Kept())
-    for example in wider.examples(call.tensors, names, wanted):
-        yield functools.partial(at, example.tensors, contextlib.nullcontext())
+    yield from larger[1:]
     yield functools.partial(retrace_call, call, names, wanted)
 
 
