@@ -48,7 +48,7 @@ def interface(graph: Graph, call: Call, options: Options) -> Interface:
     """Applies `input_names`, `output_names` and `dynamic_axes`; whatever names nothing is an error."""
     inputs = input_names(call, options, len(graph.weights))
     weights = dict(zip(graph.weights, options.input_names[len(inputs):], strict=False))
-    outputs = _output_names(graph, options.output_names, set(inputs))
+    outputs = output_names(graph, options.output_names, set(inputs))
     known = set(inputs) | set(outputs)
     for name in options.dynamic_axes:
         if name not in known:
@@ -85,7 +85,8 @@ def input_names(call: Call, options: Options, weights: int | None = None) -> lis
     return names
 
 
-def _output_names(graph: Graph, given: tuple[str, ...], taken: set[str]) -> list[str]:
+def output_names(graph: Graph, given: tuple[str, ...], taken: set[str]) -> list[str]:
+    """The names of the outputs, in order. given: those that the caller chose.   taken: those of inputs."""
     count = len(graph.outputs)
     if len(given) > count:
         raise errors.ArgumentError(f"{len(given)} output_names for {count} outputs: {', '.join(given[count:])} would name nothing")

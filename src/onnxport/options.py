@@ -17,6 +17,7 @@ from onnxport import errors, notice
 OLDEST_OPSET = 7
 DEFAULT_OPSET = 18
 FUNCTIONS_FROM = 15  # the opset from which on a file can hold functions
+UPDATED = "_updated"  # behind the name of a buffer or input whose new value `mutations="outputs"` makes an output
 
 
 def newest_opset() -> int:

@@ -22,8 +22,8 @@ from onnxport.capture.trace import Traced
 from onnxport.lower import guards
 from onnxport.lower.lowering import Lowered, Lowering
 from onnxport.modes import ONE_AT_A_TIME, is_training, select_model_mode_for_export
-from onnxport.naming import Interface, input_names, interface
-from onnxport.options import OperatorExportTypes, Options, TrainingMode, normalise
+from onnxport.naming import Interface, input_names, interface, output_names
+from onnxport.options import UPDATED, OperatorExportTypes, Options, TrainingMode, normalise
 from onnxport.passes import optimise
 from onnxport.program import ONNXProgram
 from onnxport.symbolics import registry as symbolics
@@ -118,6 +118,8 @@ def build(call: Call, traced: Traced, options: Options, foreign: Any = None) -> 
     lowering = Lowering(graph, builder, face.input_shapes, weights_as_inputs=not options.export_params, decompositions=decompositions,
                         foreign=foreign)
     lowered = lowering.run()
+    if lowering.lists:
+        face.output_names = output_names(graph, options.output_names, set(face.input_names))
     return Built(traced, face, lowering, lowered, guards.judge(graph, lowered.env, lowering.held))
 
 
@@ -174,7 +176,7 @@ def mutated_outputs(lowering: Lowering, lowered: Lowered, face: Interface, optio
         return outputs
     for mutation in mutated:
         outputs.append(lowering.output(mutation.value))
-        face.add_output(f"{mutation.name}_updated")
+        face.add_output(f"{mutation.name}{UPDATED}")
     return outputs
 
 

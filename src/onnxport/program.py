@@ -64,9 +64,15 @@ class ONNXProgram:
 
         Where the file has its parameters as inputs (`export_params=False`), the PyTorch model's own are fed.
         """
+        if self._is_script():
+            (*args, _), kwargs = self.source.tensors((*args, {}), kwargs)
         leaves, _ = structure.flatten_call(getattr(self.source, "forward", self.source), args, kwargs)
         tensors = [leaf.value for leaf in leaves]
         return self.session.run(self.session.feeds(tensors, runtime.state_of(self.source)))
+
+    def _is_script(self) -> bool:
+        """Whether numbers among the arguments are inputs of the file, as they are of a script."""
+        return self.capture == "script" and hasattr(self.source, "tensors")
 
     def verify(self, args: Any = None, kwargs: Mapping[str, Any] | None = None, *, model: Any = None, rtol: float | None = None,
                atol: float | None = None, seeds: Sequence[int] = (0,), sizes: bool = True) -> Report:
@@ -78,6 +84,8 @@ class ONNXProgram:
 
         if args is None:
             args, kwargs = (*self.args, {}), {**self.kwargs, **(kwargs or {})}
+        elif model is None and self._is_script():
+            args, kwargs = self.source.tensors(args, dict(kwargs or {}))
         return verify.verify(self, self.source if model is None else model, args, kwargs, rtol=rtol, atol=atol, seeds=seeds, sizes=sizes)
 
     def __repr__(self) -> str:

@@ -18,7 +18,7 @@ import torch
 
 from onnxport import calls, errors, runtime, structure
 from onnxport.modes import ONE_AT_A_TIME, select_model_mode_for_export
-from onnxport.options import TrainingMode
+from onnxport.options import UPDATED, TrainingMode
 from onnxport.program import opened
 from onnxport.target import dims
 
@@ -148,10 +148,12 @@ class _Check:
             actual = self.session.run(self.session.feeds(tensors, runtime.state_of(self.call.model)))
         except runtime.RunError as error:
             return Case(label, problem=str(error))
-        if len(actual) < len(expected):
+        listed = any(isinstance(output, list) for output in actual)
+        names, actual = _taken_apart(self.session.outputs, actual)
+        if len(actual) < len(expected) or (listed and not all(UPDATED in name for name in names[len(expected):])):
             return Case(label, problem=f"the file has {len(actual)} outputs, and the model returned {len(expected)}")
         outputs = []
-        for index, (name, got) in enumerate(zip(self.session.outputs, actual)):
+        for index, (name, got) in enumerate(zip(names, actual)):
             if index >= len(expected):  # the new values of inputs and buffers, which forward does not return
                 outputs.append(Difference(name, *_described(got), note="not compared: the model does not return it"))
             else:
@@ -332,6 +334,14 @@ def _results(result: Any, count: int) -> list[Any]:
     every = spec.leaves([leaf.value for leaf in leaves])
     numbers = [leaf.value for leaf in every if isinstance(leaf.value, (torch.Tensor, bool, int, float))]
     return numbers if len(numbers) <= count else [leaf.value for leaf in leaves]
+
+
+def _taken_apart(names: Sequence[str], outputs: Sequence[Any]) -> tuple[list[str], list[Any]]:
+    """Outputs with the members of sequences in their place."""
+    pairs: list[tuple[str, Any]] = []
+    for name, output in zip(names, outputs):
+        pairs += [(f"{name}.{i}", member) for i, member in enumerate(output)] if isinstance(output, list) else [(name, output)]
+    return [name for name, _ in pairs], [output for _, output in pairs]
 
 
 def _identical(a: Any, b: Any) -> bool:

@@ -62,8 +62,8 @@ def given(run: onnxruntime.InferenceSession, args: Call) -> list[np.ndarray[Any,
     leaves, spec = structure.flatten(tuple(args))
     members = [leaf.value for leaf in spec.leaves([x.value for x in leaves]) if leaf.value is not None and not isinstance(leaf.value, str)]
     feeds = [m.numpy() if isinstance(m, Tensor) else np.asarray(m, _NUMPY[type(m)]) for m in members]
-    found: list[np.ndarray[Any, Any]] = run.run(None, dict(zip([i.name for i in run.get_inputs()], feeds, strict=True)))
-    return found
+    found = run.run(None, dict(zip([i.name for i in run.get_inputs()], feeds, strict=True)))
+    return [member for output in found for member in (output if isinstance(output, list) else [output])]
 
 
 def differences(got: Sequence[np.ndarray[Any, Any]], want: Sequence[np.ndarray[Any, Any]]) -> Iterator[str]:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import List, Optional, Tuple
+from typing import Dict, List, Optional, Tuple
 
 import torch
 from torch import Tensor
@@ -216,3 +216,54 @@ def last_of_different_shapes(x: Tensor, n: int) -> Tensor:
     for i in range(n):
         last = x[:i]
     return x if last is None else torch.cat([last, x])
+
+
+@row((X, 3), (X, 0), (X, 1), (X, 2), **BELOW)
+def returned_ragged_list(x: Tensor, n: int) -> List[Tensor]:
+    xs: List[Tensor] = []
+    for i in range(n):
+        xs.append(x[i:])
+    return xs
+
+
+@row((X, 3), (X, 0), (X, 1), (X, 2))
+def returned_list_of_one_shape(x: Tensor, n: int) -> List[Tensor]:
+    xs: List[Tensor] = []
+    for i in range(n):
+        xs.append(x * i)
+    return xs
+
+
+@row((X, 3), (X, 0), (X, 1))
+def returned_lists_among_others(x: Tensor, n: int) -> Tuple[Tensor, List[Tensor], List[int], List[float], Tensor]:
+    xs: List[Tensor] = []
+    ints: List[int] = []
+    floats: List[float] = []
+    for i in range(n):
+        xs.append(x * i)
+        ints.append(i)
+        floats.append(i * 0.5)
+    return x * 2, xs, ints, floats, x.sum()
+
+
+@row((X, 3), (X, 0), (X, 1), **BELOW)
+def returned_twice(x: Tensor, n: int) -> Dict[str, List[Tensor]]:
+    xs: List[Tensor] = []
+    for i in range(n):
+        xs.append(x[i:])
+    return {"a": xs, "b": xs, "c": [x, x + 1]}
+
+
+@row((X, 0), refused="in the example it is empty")
+def returned_list_that_is_empty(x: Tensor, n: int) -> Tuple[Tensor, List[Tensor]]:
+    xs: List[Tensor] = []
+    for i in range(n):
+        xs.append(x * i)
+    return x, xs
+
+
+@row((X, 3), (X, 1))
+def list_of_known_length(x: Tensor, n: int) -> List[Tensor]:
+    xs = [x]
+    xs.append(x[:n])
+    return xs

@@ -50,6 +50,8 @@ class Axis:
 LIST_WRITES = frozenset(f"aten::{name}" for name in (
     "append", "extend", "insert", "pop", "clear", "reverse", "sort", "_set_item", "Delete", "remove", "update", "setdefault"))
 
+RESULT = "result"  # the overload of a `prim::ListUnpack` that takes a list apart which the program returns
+
 # An argument: a value, plain Python (numbers, strings, None, torch dtypes as int codes, devices as str), or lists of such.
 Arg = Any
 

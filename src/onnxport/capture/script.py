@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from onnxport import errors, structure
-from onnxport.aten.graph import Arg, Block, Graph, Node, Value
+from onnxport.aten.graph import RESULT, Arg, Block, Graph, Node, Value
 from onnxport.aten.source import where
 from onnxport.calls import Call
 from onnxport.capture import torch_private
@@ -228,7 +228,10 @@ class _Reading:
         elif isinstance(item, (list, tuple)):
             if isinstance(arg, Value):
                 members = [_like(m) for m in item]
-                self.block.nodes.append(Node("prim::ListUnpack", "", {"self": arg}, members))
+                whole = isinstance(item, list) and all(isinstance(m, torch.Tensor) for m in item)  # it may be one output, a sequence
+                unpack = Node("prim::ListUnpack", RESULT if whole else "", {"self": arg}, members)
+                unpack.source = next((node.source for node in reversed(self.block.nodes) if node.source), "")
+                self.block.nodes.append(unpack)
                 arg = members
             for member, inner in zip(arg, item, strict=True):
                 yield from self.leaves(member, inner)

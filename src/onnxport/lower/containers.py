@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from onnxport import errors
-from onnxport.aten.graph import Node
+from onnxport.aten.graph import RESULT, Node
 from onnxport.aten.scalar_types import NUMBERS, SCALAR_TYPES
 from onnxport.lower import control, dicts, joining, scalars, sequences
 from onnxport.lower.python import UNINITIALIZED, Collected, Keyed, Listed, Maybe, Sequenced, Stacked, Unclear, entries, stacked, state_of
@@ -276,6 +276,8 @@ def to_list(low: Lowering, node: Node, args: Args) -> Any:
 def unpack(low: Lowering, node: Node, args: Args) -> Any:
     """`a, b = xs`."""
     held = _first(args)
+    if node.overload == RESULT and isinstance(held, Listed) and not isinstance(held.state, tuple):
+        return _returned(low, node, held.state)
     if isinstance(held, Value):  # a sequence that a kept operator gave
         held = [low.g.op("SequenceAt", held, low.g.const(position)) for position in range(len(node.outputs))]
     items = list(held.items if isinstance(held, Listed) else held.value if isinstance(held, Maybe) else held)
@@ -283,6 +285,18 @@ def unpack(low: Lowering, node: Node, args: Args) -> Any:
         raise errors.BakedValueError(
             f"a list of {len(items)} tensors was taken apart into {len(node.outputs)}: its length depends on the input")
     return items[0] if len(node.outputs) == 1 else items
+
+
+def _returned(low: Lowering, node: Node, state: Any) -> Any:
+    """A list that the program returns, as one output: a sequence."""
+    if not node.outputs:
+        raise errors.UnsupportedError("a list is returned whose length the running model decides, and in the example it is empty: "
+                                      "give an example in which it holds something")
+    if isinstance(state, Stacked):
+        state = Stacked(_narrow(low, state.value) if node.outputs[0].kind == "float" else state.value)
+    first, *others = node.outputs
+    low.lists[first] = others
+    return [sequences.sequenced(low.g, state).value, *[None] * len(others)] if others else sequences.sequenced(low.g, state).value
 
 
 # ---------------------------------------------------------------------- operators on lists of tensors whose length is not known

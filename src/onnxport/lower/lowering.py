@@ -63,6 +63,7 @@ class Lowering:
         self.compared: dict[Value, tuple[str, Size, Size]] = {}  # conditions over sizes
         self.depth = 0  # blocks around the node that is being lowered
         self.env: dict[Captured, Any] = {}
+        self.lists: dict[Captured, list[Captured]] = {}  # first member of a list that is one output -> the other members
         self.calls: set[ModuleCall] = set()  # those that become functions
         self.structural = structural.HANDLERS
         for name, value, shape in zip(graph.input_names, graph.inputs, input_shapes, strict=True):
@@ -85,8 +86,18 @@ class Lowering:
         missing.check(self.graph, self.knows, self.missing_inside, self.known_since)
         Refusals(self).lower(self.graph.block)
         self.leave_calls()
+        self.gather_lists()
         outputs = [self.output(o) for o in self.graph.outputs]
         return Lowered(self.g, outputs, self.env)
+
+    def gather_lists(self) -> None:
+        """Lists that became one output each have a name of their own, and their members are no outputs."""
+        gone = {member for members in self.lists.values() for member in members}
+        pairs = zip(self.graph.outputs, self.graph.output_names, strict=True)
+        kept = [(output, name) for output, name in pairs if not isinstance(output, Captured) or output not in gone]
+        lists = [isinstance(output, Captured) and output in self.lists for output, _ in kept]
+        self.graph.outputs = [output for output, _ in kept]
+        self.graph.output_names = [name.rpartition(".")[0] if whole else name for (_, name), whole in zip(kept, lists, strict=True)]
 
     def enter_call(self, scope: str) -> None:
         """The next nodes belong to the module call of this scope; all nodes of a subgraph belong to the one that its node does."""
@@ -133,7 +144,7 @@ class Lowering:
         made = as_tensor(self.g, self.resolve(arg))
         if isinstance(arg, Captured) and arg.kind == "float" and made.dtype == DataType.DOUBLE:
             made = self.g.op("Cast", made, to=DataType.FLOAT)
-        if made.shape is None and made.node is not None and made.node.op_type == "If":
+        if made.shape is None and not made.sequence and made.node is not None and made.node.op_type == "If":
             raise errors.UnsupportedError("the rank of an output is known only when the model runs, as the branches of an If give different ones; "
                                           f"bring them to one rank\n  at {where(made.node.source)}")
         return made
