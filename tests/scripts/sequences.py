@@ -267,3 +267,76 @@ def list_of_known_length(x: Tensor, n: int) -> List[Tensor]:
     xs = [x]
     xs.append(x[:n])
     return xs
+
+
+@row((torch.tensor([1, 2], dtype=torch.int8), 2), refused="ONNX Runtime makes no list")
+def returned_list_of_a_type_without_kernel(x: Tensor, n: int) -> List[Tensor]:
+    xs: List[Tensor] = []
+    for i in range(n):
+        xs.append(x + i)
+    return xs
+
+
+@row((torch.tensor([1, 2], dtype=torch.int32), 2), (torch.tensor([1, 2], dtype=torch.int32), 0), **BELOW)
+def ragged_int32(x: Tensor, n: int) -> Tuple[List[Tensor], Tensor]:
+    xs: List[Tensor] = [x]
+    for i in range(n):
+        xs.append(x[:i] + i)
+    return xs, xs[-1]
+
+
+@row((torch.tensor([True, False]), 2), (torch.tensor([True, False]), 0), **BELOW)
+def ragged_bool(x: Tensor, n: int) -> Tuple[List[Tensor], Tensor]:
+    xs: List[Tensor] = [x]
+    for i in range(n):
+        xs.append(~x[:i])
+    return xs, torch.cat(xs)
+
+
+@row((torch.tensor([1.0, 2.0], dtype=torch.float64), 2), (torch.tensor([1.0], dtype=torch.float64), 3), x={0: "n"}, **BELOW)
+def ragged_double(x: Tensor, n: int) -> Tuple[List[Tensor], Tensor]:
+    xs: List[Tensor] = [x]
+    for i in range(n):
+        xs.append(x[:i] / 3)
+    return xs, torch.cat(xs)
+
+
+@row((X, 3, True), (X, 3, False), (X, 0, True), (X, 1, False), **BELOW)
+def ragged_list_of_a_branch(x: Tensor, n: int, flag: bool) -> List[Tensor]:
+    if flag:
+        xs = [x * 2]
+        for i in range(n):
+            xs.append(x[i:])
+    else:
+        xs = [x[:1], x]
+    xs.append(x)
+    return xs
+
+
+@row((X, 3), (X, 0), (X, 1), (X, 5), **BELOW)
+def stack_of_work(x: Tensor, n: int) -> Tuple[Tensor, int]:
+    work: List[Tensor] = [x]
+    total = x.sum() * 0
+    turns = 0
+    while len(work) > 0 and turns < n:
+        last = work.pop()
+        total = total + last.sum()
+        turns += 1
+        if last.size(0) > 1:
+            work.append(last[1:])
+            work.append(last[:1])
+    return total, len(work)
+
+
+@row((X, 3), (X, 0), (X, 1), **BELOW)
+def list_made_new_in_each_turn(x: Tensor, n: int) -> Tuple[Tensor, Tensor]:
+    y = x
+    z = x.sum()
+    for i in range(n):
+        parts: List[Tensor] = []
+        for j in range(i):
+            parts.append(x[:j])
+        parts.append(x)
+        y = torch.cat(parts)
+        z = z + y.sum() + len(parts)
+    return y, z

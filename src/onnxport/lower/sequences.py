@@ -19,6 +19,7 @@ from onnxport.target.value import DataType, Value
 Sizes = tuple[Size | None, ...]
 Items = tuple[DataType, Sizes]
 _A_LIST = "a list whose length the running model decides"
+_FIRST = 11  # the opset since when there are sequences
 _THROUGH_BLOCKS = 13  # the opset since when If and Loop pass sequences on
 
 
@@ -102,7 +103,7 @@ def sequenced(g: Builder, state: Any, like: Items | None = None) -> Sequenced:
 
 def _split(g: Builder, state: Stacked) -> Sequenced:
     dtype, sizes = items_of(state) or (None, ())
-    if dtype is not None and kernels.lacking("SplitToSequence", g.opset, dtype):
+    if dtype is not None and g.opset >= _FIRST and kernels.lacking("SplitToSequence", g.opset, dtype):
         raise errors.UnsupportedError(f"ONNX Runtime makes no list of different shapes out of one tensor of {dtype.name}")
     return Sequenced(g.op("SplitToSequence", state.value, axis=0, keepdims=0), sizes)
 
