@@ -340,3 +340,13 @@ def list_made_new_in_each_turn(x: Tensor, n: int) -> Tuple[Tensor, Tensor]:
         y = torch.cat(parts)
         z = z + y.sum() + len(parts)
     return y, z
+
+
+@row((X, 3), (X, 0), (X, 1), **BELOW)
+def item_of_another_shape_is_put_in(x: Tensor, n: int) -> Tensor:
+    xs: List[Tensor] = []
+    for _ in range(n):
+        xs.append(x)
+    if len(xs) > 0:
+        xs[0] = x[:1]
+    return torch.cat(xs + [x])

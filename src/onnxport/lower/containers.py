@@ -127,16 +127,14 @@ def set_item(low: Lowering, node: Node, args: Args) -> Any:
     held, key, item = values[0], values[1], values[2]
     if entries(held) is not None:
         return dicts.set_item(low, held, key, item)
-    if isinstance(held, Listed) and isinstance(held.state, Stacked):
-        return _set_stacked(low, held, key, item)
-    differing = isinstance(held, Listed) and isinstance(key, (Dim, Value)) and not sequences.alike(held.state, (item,))
-    if differing or (isinstance(held, Listed) and isinstance(held.state, Sequenced)):
+    open_ = isinstance(held, Listed) and (not isinstance(held.state, tuple) or isinstance(key, (Dim, Value)))
+    if open_ and not sequences.alike(held.state, (item,)):
         low.journal.change(held, sequences.replaced(low.g, sequences.sequenced(low.g, held.state), key, item))
         return held
-    held, items = _changed(low, args)
-    if isinstance(key, (Dim, Value)):
+    if open_:
         low.journal.change(held, stacked(low.g, held.state))
         return _set_stacked(low, held, key, item)
+    held, items = _changed(low, args)
     items[key] = item
     low.journal.change(held, tuple(items))
     return held
