@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+import zipfile
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +14,7 @@ from torch import Tensor, nn
 import onnxport
 
 from .scripts.loops import growing
-from .scripts.modules import Cell, Layers
+from .scripts.modules import Cell, Exported, Layers, OldMethods
 from .scripts.mutation import write_in_a_loop
 from .scripts.running import compare, scripted, session
 from .scripts.table import t
@@ -71,6 +72,34 @@ def test_loaded_files(tmp_path: Any) -> None:
         warnings.simplefilter("ignore")
         traced = torch.jit.trace(Layers().eval(), (torch.ones(2, 3),))
     compare(session(traced, (torch.ones(4, 3),), 18), traced, (torch.ones(4, 3),))
+
+
+def test_files_without_source(tmp_path: Any) -> None:
+    script, args = scripted(Cell), (torch.ones(2, 3, 4), 2)
+    torch.jit.save(script, tmp_path / "a.pt")
+    with zipfile.ZipFile(tmp_path / "a.pt") as whole, zipfile.ZipFile(tmp_path / "b.pt", "w", zipfile.ZIP_STORED) as stripped:
+        for entry in whole.namelist():
+            if not entry.endswith(".debug_pkl"):
+                stripped.writestr(entry, whole.read(entry))
+    run = session(tmp_path / "b.pt", args, 18)
+    for turns in (2, 0, 3):
+        compare(run, script, (args[0], turns))
+
+
+def test_methods() -> None:
+    script = OldMethods().eval()
+    run = session(script, (t(1, 2), 2), 18)
+    for args in ((t(1, 2), 2), (t(-1, 2), 1), (t(1, 2), 0), (t(1, 2), 4)):
+        compare(run, script, args)
+
+
+def test_a_method_by_name() -> None:
+    script = scripted(Exported)
+    run = session(script.several, (t(1, 2), 2), 18)
+    for turns in (2, 0, 5):
+        compare(run, script.several, (t(1, 2), turns))
+    with pytest.raises(onnxport.errors.ArgumentError, match="training mode"):
+        session(torch.jit.script(Exported().train()).several, (t(1, 2), 2), 18)
 
 
 def test_scripts_in_traces() -> None:

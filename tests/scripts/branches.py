@@ -100,6 +100,24 @@ def branch_of_other_rank(x: Tensor) -> Tensor:
     return y.softmax(y.dim() - 1) + y.size(0)
 
 
+@row((torch.arange(6.0).reshape(2, 3), True), (torch.arange(6.0).reshape(2, 3), False), (torch.ones(1, 3), False), x={0: "n"})
+def all_elements_of_a_branch_of_other_rank(x: Tensor, flag: bool) -> Tuple[Tensor, Tensor, Tensor, Tensor, int]:
+    y = (x.sum(0) if flag else x) * 2 - x
+    z = (x.sum(0) if flag else x).relu()
+    return y.sum() + z.mean(), z.max(), z.reshape(-1), torch.flatten(z + 1), z.numel()
+
+
+@row((torch.ones(2), True), refused="result type of these tensors depends")
+def dtype_that_depends_on_the_rank(x: Tensor, flag: bool) -> Tensor:
+    y = x.to(torch.float64).sum() if flag else x.to(torch.float64)
+    return (y * x).sum()
+
+
+@row((torch.ones(2, 3), True), refused="rank of a tensor is not known")
+def dim_of_a_branch_of_other_rank(x: Tensor, flag: bool) -> Tensor:
+    return (x.sum(0) if flag else x).sum(-1)
+
+
 @row((torch.ones(2, 3), True), refused="bring them to one rank")
 def output_of_other_rank(x: Tensor, flag: bool) -> Tensor:
     return x.sum(0) if flag else x

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import enum
 from typing import Optional
 
 import torch
@@ -106,3 +107,71 @@ class Attention(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         y, _ = self.attention(x, x, x, need_weights=False)
         return y + self.lstm(x)[0] if x.size(1) > 1 else y
+
+
+class Mode(enum.Enum):
+    PLAIN = 1
+    DOUBLE = 2
+
+
+def scaled(x: Tensor, mode: Mode) -> Tensor:
+    return x * 2 if mode == Mode.DOUBLE else x
+
+
+@row((t(1, 2), 2), (t(1, 2), 0))
+class Modes(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.mode = Mode.DOUBLE
+
+    def forward(self, x: Tensor, n: int) -> Tensor:
+        for _ in range(n):
+            x = scaled(x, self.mode) + scaled(x, Mode.PLAIN) * self.mode.value
+        return x
+
+
+class OldMethods(torch.jit.ScriptModule):
+    """What `torch.jit.script` is not asked about: its methods are scripted as the module is made."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.arange(2.0))
+
+    @torch.jit.script_method
+    def forward(self, x: Tensor, n: int) -> Tensor:
+        for _ in range(n):
+            x = self.step(x)
+        return x
+
+    @torch.jit.script_method
+    def step(self, x: Tensor) -> Tensor:
+        return x * self.weight + 1 if bool(x[0] > 0) else -x
+
+
+class Exported(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(2, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.linear(x)
+
+    @torch.jit.export
+    def several(self, x: Tensor, n: int) -> Tensor:
+        for _ in range(n):
+            x = self.forward(x)
+        return x
+
+
+@row((t(1, 2), True), (t(1, 2), False))
+class ChosenMode(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.mode, self.other = Mode.PLAIN, Mode.DOUBLE
+
+    def forward(self, x: Tensor, flag: bool) -> Tensor:
+        if self.mode != self.other and self.mode is not None:
+            x = x + self.other.value
+        if flag and self.mode == Mode.PLAIN and self.other.name == "DOUBLE":
+            x = scaled(x, self.other) + 1
+        return x

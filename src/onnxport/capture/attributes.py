@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import enum
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -64,7 +65,7 @@ class Attributes:
             return {key: self.read(f"{path}.{key}", member) for key, member in item.items()}
         if isinstance(item, torch.device):
             return str(item)
-        if item is None or isinstance(item, (bool, int, float, str, torch.dtype)):
+        if item is None or isinstance(item, (bool, int, float, str, torch.dtype, enum.Enum)):
             return item
         return Holder(path, item)
 

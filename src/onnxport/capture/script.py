@@ -23,7 +23,7 @@ _NUMBERS = {"int": (int, torch.int64), "float": (float, torch.float32), "bool": 
 
 def is_script(model: Any) -> bool:
     """Whether `torch.jit` made it."""
-    return isinstance(model, (torch.jit.ScriptModule, torch.jit.ScriptFunction, Program))
+    return isinstance(model, (torch.jit.ScriptModule, torch.jit.ScriptFunction, Program)) or torch_private.is_method(model)
 
 
 def load(path: Any) -> Any:
@@ -41,11 +41,14 @@ class Program:
 
     def __init__(self, scripted: Any):
         self.scripted = scripted
+        self.module = torch_private.module_of(scripted)  # None for a function
+        if torch_private.is_method(scripted) and self.module is not None and self.module.training:
+            raise errors.ArgumentError(f"the module of the method {scripted.name!r} is in training mode: call eval() on it, and take the method then")
         forward: Any = scripted.forward if isinstance(scripted, torch.jit.ScriptModule) else scripted
         schema = forward.schema
         arguments = [a for a in schema.arguments if a.name != "self"]
         arguments = arguments[1:] if len(arguments) < len(schema.arguments) - 1 else arguments
-        self.kinds = {a.name: str(a.real_type) for a in arguments if not (isinstance(scripted, torch.jit.ScriptModule) and a is schema.arguments[0])}
+        self.kinds = {a.name: str(a.real_type) for a in arguments if not (self.module is not None and a is schema.arguments[0])}
         self.arguments = [a for a in arguments if a.name in self.kinds]
         self.types = {a.name: a.real_type for a in self.arguments}
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
@@ -132,10 +135,11 @@ def _numbers_as_tensors(result: Any) -> Any:
 def capture(program: Program, call: Call, names: list[str]) -> Traced:
     """Reads the program's graph; it runs once on the example, for the structure of what it returns."""
     scripted = program.scripted
-    state = state_of(scripted)
+    owner = scripted if program.module is None else program.module
+    state = state_of(owner)
     raw = scripted.graph.copy()
     torch_private.inline(raw)
-    with torch.no_grad(), state.unchanged(), kept(scripted, raw):
+    with torch.no_grad(), state.unchanged(), kept(owner, raw):
         args, kwargs = call.spec.unflatten([t.detach().clone(memory_format=torch.preserve_format) for t in call.tensors])
         try:
             result = program(*args, **kwargs)
@@ -167,8 +171,7 @@ class _Reading:
 
     def read(self, raw: Any, args: Any, kwargs: dict[str, Any], result: Any, names: list[str]) -> Graph:
         """The graph of the program, with the arguments of its call bound."""
-        scripted = self.program.scripted
-        root = scripted if isinstance(scripted, torch.jit.ScriptModule) else None
+        root = self.program.module
         attributes = Attributes(self.weight, root)
         reader = Reader(attributes=attributes)
         given = list(raw.inputs())

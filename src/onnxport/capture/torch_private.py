@@ -442,6 +442,18 @@ def traced(function: Callable[..., Any], args: list[Any], mode: Any) -> torch.fx
         return make_fx(function, decomposition_table=_primitives())(*args)
 
 
+def is_method(scripted: Any) -> bool:
+    """Whether it is a scripted method of a module, taken by name (`script.forward`)."""
+    return isinstance(scripted, torch._C.ScriptMethod)
+
+
+def module_of(scripted: Any) -> torch.jit.ScriptModule | None:
+    """The module that a scripted module or method is or belongs to; None for a function."""
+    if is_method(scripted):
+        return torch.jit._recursive.wrap_cpp_module(scripted.owner)  # type: ignore[no-any-return]
+    return scripted if isinstance(scripted, torch.jit.ScriptModule) else None
+
+
 def inline(graph: Any) -> None:
     """Inlines what a graph calls. Where scripts run without their optimiser, PyTorch's pass leaves the calls of what it inlines."""
     _jit_pass_inline(graph)

@@ -397,6 +397,12 @@ def device(low: Lowering, node: Node, args: Args) -> Any:
     return "cpu"
 
 
+def enumerated(low: Lowering, node: Node, args: Args) -> Any:
+    """`e.value`, `e.name` of a member of an Enum."""
+    member = _first(args)
+    return member.value if node.op == "prim::EnumValue" else member.name
+
+
 def requires_grad(low: Lowering, node: Node, args: Args) -> Any:
     """`x.requires_grad`, as it is without `no_grad` around the call: that keeps layers off their fused paths, which compute the same."""
     x = _first(args)
@@ -556,6 +562,7 @@ HANDLERS = {
     "aten::slice.t": list_slice, "aten::slice.str": list_slice, "aten::add.t": add_lists, "aten::add_.t": extend,
     "aten::mul.left_t": times, "aten::mul.right_": times, "prim::TupleIndex": tuple_index, "aten::__contains__": contains,
     **dicts.HANDLERS, "prim::Print": nothing, "aten::warn": nothing, "prim::Enter": nothing, "prim::Exit": nothing,
+    "prim::EnumValue": enumerated, "prim::EnumName": enumerated,
     "prim::Uninitialized": uninitialized, "prim::dtype": dtype, "prim::device": device, "prim::is_cuda": answer(False),
     "prim::is_mkldnn": answer(False), "prim::is_quantized": answer(False), "aten::is_floating_point": is_floating, "prim::shape": shape,
     "prim::layout": answer(0), "prim::requires_grad": requires_grad, "prim::type": device, "prim::index": answer(0),

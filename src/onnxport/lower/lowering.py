@@ -228,7 +228,7 @@ class Lowering:
         if scalars.handles(node):
             return scalars.lower(self, node, args)
         if self.graph.scripted:
-            args = scalars.narrowed(self, node, args)
+            args = structural.as_vector(self, node, scalars.narrowed(self, node, args))
         folded = constants.compute(self.g, node, args)
         if folded is not None:
             return folded

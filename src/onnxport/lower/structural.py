@@ -28,7 +28,22 @@ def _shape(low: Lowering, node: Node, args: dict[str, Any]) -> Any:
 
 
 def _numel(low: Lowering, node: Node, args: dict[str, Any]) -> Any:
-    return args["self"].numel
+    x = args["self"]
+    return low.g.integer(low.g.op("Size", x)) if x.shape is None else x.numel
+
+
+_OF_ALL = frozenset({"aten::sum.", "aten::mean.", "aten::prod.", "aten::max.", "aten::min.", "aten::any.", "aten::all.", "aten::std.", "aten::var.",
+                     "aten::norm.Scalar", "aten::flatten.using_ints"})
+
+
+def as_vector(low: Lowering, node: Node, args: dict[str, Any]) -> dict[str, Any]:
+    """For what asks for all elements alike, a tensor of unknown rank (the branches of an If gave different ones) as a vector."""
+    x = args.get("self")
+    if not isinstance(x, Value) or x.shape is not None or f"{node.op}.{node.overload}" not in _OF_ALL:
+        return args
+    if node.op == "aten::flatten" and (args.get("start_dim", 0), args.get("end_dim", -1)) != (0, -1):
+        return args
+    return {**args, "self": low.g.op("Reshape", x, low.g.sizes([-1]))}
 
 
 def _dim(low: Lowering, node: Node, args: dict[str, Any]) -> Any:

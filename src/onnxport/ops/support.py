@@ -53,7 +53,12 @@ def result_type(*operands: Any) -> DataType:
             kinds.append(0 if isinstance(x, Dim) else x)
     if len(kinds) == 2 and isinstance(kinds[0], tuple) and isinstance(kinds[1], tuple) and kinds[0][0] == kinds[1][0]:
         return kinds[0][0]
-    return promote(*kinds)
+    found = promote(*kinds)
+    unknown = [kind for kind in kinds if isinstance(kind, tuple) and kind[1] is None]
+    if unknown and any(promote(*[(kind[0], 0) if kind is one else kind for kind in kinds]) != found for one in unknown):
+        raise errors.UnsupportedError("the result type of these tensors depends on whether one has dims, and its rank is not known; "
+                                      "convert them to one dtype")
+    return found
 
 
 def rank_of(x: Value) -> int:
