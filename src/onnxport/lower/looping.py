@@ -8,13 +8,13 @@ was found is remembered, so that a loop inside a loop is not searched anew each 
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from onnxport import errors
 from onnxport.aten.graph import Node, walk
 from onnxport.aten.graph import Value as Captured
 from onnxport.lower import joining, sequences
+from onnxport.lower.carried import Form, gaps, leaves, rebuilt
 from onnxport.lower.python import (
     LOST,
     UNINITIALIZED,
@@ -25,7 +25,6 @@ from onnxport.lower.python import (
     Sequenced,
     Stacked,
     Unclear,
-    entries,
     stacked,
     state_of,
 )
@@ -46,22 +45,6 @@ _DIFFERENT = ("a loop appends tensors to a list whose sizes differ from turn to 
 
 class _OpenError(Exception):
     """Whether a loop goes on is known only when the model runs."""
-
-
-@dataclass
-class Form:
-    """How one value goes from turn to turn.
-
-    way: "same" (the loop does not change it), "carried", "maybe" (an Optional); of lists "stacked", "collected", "sequence".
-    wide: its axes whose sizes change.   dtype: of what is carried, where it is wider than the start.
-    gap: (dtype, sizes) of what there is before the first turn; of a sequence, of all its tensors.
-    """
-
-    way: str = "same"
-    wide: set[int] = field(default_factory=set)
-    dtype: DataType | None = None
-    gap: tuple[DataType, tuple[Size | None, ...]] | None = None
-    kind: str = ""
 
 
 def run(low: Lowering, node: Node, trips: Any, condition: Any, carried: list[Any]) -> list[Any]:
@@ -632,35 +615,3 @@ def _type(x: Any) -> tuple[DataType | None, tuple[Size, ...] | None]:
         return x.dtype, x.shape
     kind = joining.kind_of(x)
     return {"bool": DataType.BOOL, "int": DataType.INT64, "float": DataType.DOUBLE}.get(kind), ()
-
-
-def leaves(item: Any) -> list[Any]:
-    """What a carried value is made of."""
-    if isinstance(item, Listed) and isinstance(item.state, tuple):
-        return [leaf for member in item.state for leaf in leaves(member)]
-    if isinstance(item, (tuple, list)):
-        return [leaf for member in item for leaf in leaves(member)]
-    known = entries(item)
-    if known is not None:
-        return [leaf for member in known.values() for leaf in leaves(member)]
-    return [item]
-
-
-def rebuilt(item: Any, given: Any) -> Any:
-    """The same structure with other leaves."""
-    if isinstance(item, Listed) and isinstance(item.state, tuple):
-        return Listed(tuple([rebuilt(member, given) for member in item.state]))
-    if isinstance(item, tuple):
-        return tuple([rebuilt(member, given) for member in item])
-    if isinstance(item, list):
-        return [rebuilt(member, given) for member in item]
-    known = entries(item)
-    if known is not None:
-        return Keyed({key: rebuilt(member, given) for key, member in known.items()})
-    return next(given)
-
-
-def gaps(item: Any) -> Any:
-    """The same structure, of which nothing is made."""
-    count = len(leaves(item))
-    return UNINITIALIZED if count == 1 and leaves(item)[0] is item else rebuilt(item, iter([UNINITIALIZED] * count))

@@ -13,9 +13,9 @@ from onnxport.aten.graph import Arg, Block, Graph, Node
 from onnxport.aten.graph import Value as Captured
 from onnxport.aten.source import where
 from onnxport.lower import constants, containers, control, missing, scalars, structural
+from onnxport.lower.carried import Form
 from onnxport.lower.decompose import Decomposer, Decompositions
 from onnxport.lower.guards import Guard
-from onnxport.lower.looping import Form
 from onnxport.lower.python import Journal
 from onnxport.lower.refusals import Refusals
 from onnxport.module_calls import ModuleCall, call_of
