@@ -28,7 +28,7 @@ Inputs = tuple[torch.Tensor, ...]
 TOLERANCE = 2e-5  # of the largest value of an output
 
 _FREE = {0: "batch", 2: "height", 3: "width"}
-# Of models that come in several sizes, where only depth or width differ, one or two stand for all.
+# Of models that come in several sizes, where only depth or width differ, one or two stand for all; `--models` takes any of them.
 _CLASSIFIERS = (
     "alexnet", "convnext_tiny", "densenet121", "densenet161", "efficientnet_b0", "efficientnet_b4", "efficientnet_v2_s", "googlenet", "inception_v3",
     "maxvit_t", "mnasnet0_5", "mnasnet1_3", "mobilenet_v2", "mobilenet_v3_large", "mobilenet_v3_small", "regnet_x_400mf", "regnet_y_400mf",
@@ -38,7 +38,7 @@ _SEGMENTERS = ("deeplabv3_mobilenet_v3_large", "deeplabv3_resnet50", "fcn_resnet
 _VIDEO = ("r3d_18", "mc3_18", "r2plus1d_18", "s3d", "mvit_v1_b", "mvit_v2_s", "swin3d_t")
 _FLOW = ("raft_small",)
 MODELS = (*_CLASSIFIERS, *_SEGMENTERS, *_VIDEO, *_FLOW)
-_FIXED = {"maxvit_t": 224, "vit_b_16": 224}  # models of one image size
+_FIXED = ("maxvit", "vit_")  # families of one image size
 _OTHER = {"inception_v3": (128, 160)}
 
 
@@ -58,18 +58,17 @@ def build(name: str) -> Model:
 
     models = torchvision.models
     torch.manual_seed(0)
-    if name in _SEGMENTERS:
+    if hasattr(models.segmentation, name):
         return _of_images(getattr(models.segmentation, name)(weights=None, weights_backbone=None, num_classes=5), ((2, 64, 64), (1, 97, 64), (3, 64, 130)))
-    if name in _VIDEO:
+    if hasattr(models.video, name):
         return _of_videos(name, getattr(models.video, name)(weights=None, num_classes=5))
-    if name in _FLOW:
+    if hasattr(models.optical_flow, name):
         make = lambda n, h, w: (torch.rand(n, 3, h, w) * 2 - 1, torch.rand(n, 3, h, w) * 2 - 1)
         return Model(shaken(getattr(models.optical_flow, name)(weights=None)), [make(1, 128, 128), make(2, 136, 160)], {"x": _FREE, "x1": _FREE})
     options = {"init_weights": False} if name in ("googlenet", "inception_v3") else {}
     net = getattr(models, name)(weights=None, num_classes=5, **options)
-    if name in _FIXED:
-        size = _FIXED[name]
-        return _of_images(net, ((1, size, size), (2, size, size)), {0: "batch"})
+    if name.startswith(_FIXED):
+        return _of_images(net, ((1, 224, 224), (2, 224, 224)), {0: "batch"})
     size, other = _OTHER.get(name, (96, 130))
     return _of_images(net, ((2, size, size), (1, size, other), (3, other, size)))
 
