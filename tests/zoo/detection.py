@@ -10,8 +10,6 @@ from __future__ import annotations
 import argparse
 import functools
 import io
-import time
-import traceback
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +21,7 @@ import torch
 
 import onnxport
 from onnxport.options import newest_opset
+from tests.zoo import tables
 
 nn = torch.nn
 Image = torch.Tensor
@@ -202,14 +201,9 @@ def _relative(a: np.ndarray, b: np.ndarray) -> float:
     return float(np.abs(a - b).max() / max(1.0, float(np.abs(b).max())))
 
 
-def table(rows: Sequence[tuple[str, str, int, str]]) -> str:
-    """A row for each model and way, a column for each opset."""
-    opsets = sorted({row[2] for row in rows})
-    lines = ["| detector | way | " + " | ".join(map(str, opsets)) + " |", "|---" * (len(opsets) + 2) + "|"]
-    for name, way in dict.fromkeys(row[:2] for row in rows):
-        cells = {row[2]: row[3] for row in rows if row[:2] == (name, way)}
-        lines.append(f"| {name} | {way} | " + " | ".join(cells.get(o, "") for o in opsets) + " |")
-    return "\n".join(lines) + "\n"
+def _verdict(name: str, way: str, opset: int, options: argparse.Namespace) -> tuple[bool, str]:
+    outcome = run(build(name, options.defaults), way, opset, options.images)
+    return outcome.worst <= 1, f"{outcome.worst * TOLERANCE:.1e} / {outcome.nodes} / {min(outcome.counts)}-{max(outcome.counts)}"
 
 
 def main() -> None:
@@ -224,24 +218,15 @@ def main() -> None:
     parser.add_argument("--traceback", action="store_true")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    rows = []
+    rows: list[tables.Row] = []
     for name in options.models.split(","):
         for way in options.ways.split(","):
             for opset in map(int, options.opsets.split(",")):
-                start = time.perf_counter()
-                try:
-                    outcome = run(build(name, options.defaults), way, opset, options.images)
-                    verdict = "ok" if outcome.worst <= 1 else "WRONG"
-                    text = f"{outcome.worst * TOLERANCE:.1e} / {outcome.nodes} / {min(outcome.counts)}-{max(outcome.counts)}"
-                except Exception as error:
-                    verdict, text = "FAILED", f"{type(error).__name__}: {str(error)[:300]}"
-                    if options.traceback:
-                        traceback.print_exc()
-                rows.append((name, way, opset, text if verdict == "ok" else verdict))
-                print(f"{name:40s} {way:9s} {opset:3d} {verdict:7s} {time.perf_counter() - start:5.1f}s {text}", flush=True)
+                attempt = functools.partial(_verdict, name, way, opset, options)
+                rows.append(((name, way), opset, tables.tried(f"{name:40s} {way:8s}", opset, attempt, options.traceback)))
     if options.out:
         with open(options.out, "w", encoding="utf-8") as file:
-            file.write(table(rows))
+            file.write(tables.table(["detector", "way"], rows))
 
 
 if __name__ == "__main__":

@@ -8,8 +8,6 @@ from __future__ import annotations
 import argparse
 import functools
 import io
-import time
-import traceback
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +20,7 @@ import torch
 import onnxport
 from onnxport import structure
 from onnxport.options import newest_opset
+from tests.zoo import tables
 from tests.zoo.models import shaken
 
 Inputs = tuple[torch.Tensor, ...]
@@ -139,14 +138,9 @@ def compare(name: str, opset: int) -> Compared:
     return Compared(worst, nodes, traced)
 
 
-def table(rows: Sequence[tuple[str, int, str]]) -> str:
-    """A row for each model, a column for each opset."""
-    opsets = sorted({row[1] for row in rows})
-    lines = ["| model | " + " | ".join(map(str, opsets)) + " |", "|---" * (len(opsets) + 1) + "|"]
-    for name in dict.fromkeys(row[0] for row in rows):
-        cells = {row[1]: row[2] for row in rows if row[0] == name}
-        lines.append(f"| {name} | " + " | ".join(cells.get(o, "") for o in opsets) + " |")
-    return "\n".join(lines) + "\n"
+def _verdict(name: str, opset: int) -> tuple[bool, str]:
+    found = compare(name, opset)
+    return found.worst <= TOLERANCE, f"{found.worst:.1e} / {found.scripted} / {found.traced}"
 
 
 def main() -> None:
@@ -158,23 +152,12 @@ def main() -> None:
     parser.add_argument("--traceback", action="store_true")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    rows = []
-    for name in options.models.split(","):
-        for opset in map(int, options.opsets.split(",")):
-            start = time.perf_counter()
-            try:
-                found = compare(name, opset)
-                verdict = "ok" if found.worst <= TOLERANCE else "WRONG"
-                text = f"{found.worst:.1e} / {found.scripted} / {found.traced}"
-            except Exception as error:
-                verdict, text = "FAILED", f"{type(error).__name__}: {str(error)[:400]}"
-                if options.traceback:
-                    traceback.print_exc()
-            rows.append((name, opset, text if verdict == "ok" else verdict))
-            print(f"{name:34s} {opset:3d} {verdict:7s} {time.perf_counter() - start:5.1f}s {text}", flush=True)
+    rows: list[tables.Row] = [
+        ((name,), opset, tables.tried(f"{name:34s}", opset, functools.partial(_verdict, name, opset), options.traceback))
+        for name in options.models.split(",") for opset in map(int, options.opsets.split(","))]
     if options.out:
         with open(options.out, "w", encoding="utf-8") as file:
-            file.write(table(rows))
+            file.write(tables.table(["model"], rows))
 
 
 if __name__ == "__main__":
