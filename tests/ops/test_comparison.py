@@ -33,6 +33,9 @@ def close(**options: Any) -> Any:
 
 NEAR = (ODD, ODD.clone() + torch.tensor([0, 0, 0, 1e-9, 1e-7, 1e-6, 1e-2, 0]))
 CASES = [
+    Case("positions", lambda x: tuple((torch.arange(x.shape[0]) >= bound)[None, :, None].expand(2, -1, x.shape[1]) for bound in (0, -1, 1))
+         + (torch.arange(2, x.shape[0] + 2) >= 2, torch.arange(x.shape[0], -2, -1) >= 0), (torch.randn(3, 4),),
+         [(torch.randn(1, 2),), (torch.randn(6, 1),)], "all"),
     Case("floats", all_six, (F, F.flip(0)), [(torch.randn(4, 1), torch.randn(4, 1))], "all", OLD),
     Case("odd", all_six, (ODD, ODD.roll(1)), [(ODD, ODD)], "all"),
     Case("doubles", all_six, (D, F), [], "all"),

@@ -70,6 +70,41 @@ def _expand(g: Builder, inputs: Inputs, attrs: dict[str, Any]) -> Value | None:
     return x if all(wanted == 1 or dims.equal(wanted, have) for wanted, have in zip(content, tail, strict=True)) else None
 
 
+def _expand_twice(g: Builder, inputs: Inputs, attrs: dict[str, Any]) -> Value | None:
+    """Also one number that is expanded twice."""
+    x, content = inputs[0], inputs[1].content
+    found = _expand(g, inputs, attrs)
+    if found is not None or x.node is None or x.node.op_type != "Expand" or content is None or x.shape is None or len(content) < len(x.shape):
+        return found
+    first = x.node.inputs[0]
+    if first is None or first.const is None or first.shape != ():
+        return None
+    more = len(content) - len(x.shape)
+    sizes = [*content[:more], *(have if wanted == 1 else wanted for wanted, have in zip(content[more:], x.shape, strict=True))]
+    from onnxport.target.sizes import expand
+
+    return expand(g, first, sizes)
+
+
+_MOVES = frozenset({"Reshape", "Unsqueeze", "Squeeze", "Transpose", "Expand"})
+
+
+def _at_least(g: Builder, inputs: Inputs, attrs: dict[str, Any]) -> Value | None:
+    """Positions that are counted from 0 are not below 0: masks of whole sequences ask."""
+    x, bound = inputs[0], inputs[1].content
+    maker = x.node
+    while maker is not None and maker.op_type in _MOVES and maker.inputs[0] is not None:
+        maker = maker.inputs[0].node
+    if maker is None or maker.op_type != "Range" or x.shape is None or bound is None or inputs[1].shape != ():
+        return None
+    start, step = (value.content if value is not None else None for value in (maker.inputs[0], maker.inputs[2]))
+    if start is None or step is None or not dims.is_static((*start, *step, *bound)) or not start[0] >= bound[0] or not step[0] > 0:  # type: ignore[operator]
+        return None
+    from onnxport.target.sizes import expand
+
+    return expand(g, g.const(True), x.shape)
+
+
 def _slice(g: Builder, inputs: Inputs, attrs: dict[str, Any]) -> Value | None:
     x = inputs[0]
     if len(inputs) < 4 or any(v is None or v.content is None for v in inputs[1:]) or x.shape is None:
@@ -148,7 +183,8 @@ def _single(g: Builder, inputs: Inputs, attrs: dict[str, Any]) -> Value | None:
 
 
 _RULES: dict[str, Rule] = {
-    "Cast": _cast, "Transpose": _transpose, "Reshape": _reshape, "Squeeze": _squeeze, "Unsqueeze": _squeeze, "Expand": _expand,
+    "Cast": _cast, "Transpose": _transpose, "Reshape": _reshape, "Squeeze": _squeeze, "Unsqueeze": _squeeze, "Expand": _expand_twice,
+    "GreaterOrEqual": _at_least,
     "Slice": _slice, "Concat": _concat, "Pad": _pad, "Gather": _gather, "Tile": _tile, "Max": _single, "Min": _single, "Sum": _single,
     "Identity": lambda g, inputs, attrs: inputs[0] if inputs[0].node is not None else None,
     "Add": _first_of(_neutral(0, False), patterns.total), "Sub": _neutral(0, True),
