@@ -141,9 +141,17 @@ def branched(x: Tensor, n: Tensor) -> Tensor:
     return x
 
 
+def left_before_it_raises(x: Tensor, n: Tensor) -> Tensor:
+    if n.max() > 4:
+        if x.dim() == 3:
+            return x + 1
+        raise ValueError
+    return x
+
+
 REFUSED: dict[str, Callable[..., Any]] = {
     "dict": by_dict, "list": listed, "twice": twice, "not-reached": not_reached, "caught": caught, "caught-outside": caught_outside,
-    "suppressed": suppressed, "branched": branched,
+    "suppressed": suppressed, "branched": branched, "left-before": left_before_it_raises,
     "handed-on": lambda x, n: mask(n, int(n.max())),
     "float": lambda x, n: x.clamp(max=float(x.sum())),
     "rank-0": lambda x, n: x.sum() * n.max().item(),

@@ -118,7 +118,13 @@ def _tested_in(source: Source, where: Span) -> ast.stmt | None:
 def _raises(statement: ast.stmt) -> bool:
     if isinstance(statement, ast.Assert):
         return True
-    return isinstance(statement, ast.If) and any(body and isinstance(body[-1], ast.Raise) for body in (statement.body, statement.orelse))
+    return isinstance(statement, ast.If) and any(_only_raises(body) for body in (statement.body, statement.orelse))
+
+
+def _only_raises(body: list[ast.stmt]) -> bool:
+    """Whether a branch ends in an exception, and on no way before it."""
+    leaves = (ast.Return, ast.Break, ast.Continue)
+    return bool(body) and isinstance(body[-1], ast.Raise) and not any(isinstance(node, leaves) for part in body for node in ast.walk(part))
 
 
 def _caught(frame: types.FrameType | None) -> bool:

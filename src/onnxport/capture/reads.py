@@ -10,7 +10,6 @@ import contextlib
 import dis
 import functools
 import inspect
-import itertools
 import linecache
 import operator
 import re
@@ -117,11 +116,9 @@ def _index_kind(frame: Any) -> str:
     """Why Python asked for an index: "range" (a loop that the trace unrolls), "text" (it is printed), or "index" (whatever else)."""
     if dis.opname[frame.f_code.co_code[frame.f_lasti]].startswith(("FORMAT_", "BUILD_STRING")):
         return "text"
-    try:
-        line, _, column, _ = next(itertools.islice(frame.f_code.co_positions(), frame.f_lasti // 2, None))
-    except (AttributeError, StopIteration):  # Python 3.10 has no positions: take the whole line
-        line, column = frame.f_lineno, None
-    text = linecache.getline(frame.f_code.co_filename, line or frame.f_lineno)
+    where = code.span(frame)
+    line, column = where[:2] if where is not None else (frame.f_lineno, None)
+    text = linecache.getline(frame.f_code.co_filename, line)
     if column is None:
         return "range" if "range(" in text else "index"
     text = text[column:].lstrip()
