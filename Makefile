@@ -18,9 +18,10 @@ lint: .venv-test/stamp
 	.venv-test/bin/ruff check .
 	.venv-test/bin/mypy
 
-# What takes gigabytes or many minutes: models over 2 GiB, every model at every opset.
+# What takes gigabytes or many minutes: models over 2 GiB, every model at every opset, thousands of other random examples.
 sweep: .venv-test/stamp
 	.venv-test/bin/python -m pytest -q -m slow
+	.venv-test/bin/python -m pytest -q --hypothesis-profile=sweep tests/target tests/test_save.py tests/test_structure.py
 
 bench: .venv-bench/stamp
 	.venv-bench/bin/python benchmarks/run.py $(BENCH)

@@ -15,7 +15,7 @@ import onnx
 import onnx_ir as ir
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from onnx import numpy_helper
 
@@ -208,7 +208,6 @@ def test_read_back_by_onnx_ir(tmp_path: pathlib.Path):
     assert back.graph.initializers["w"].const_value is not None
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.integers(-(1 << 63), (1 << 63) - 1)), st.text(max_size=8),
     st.floats(width=32), st.lists(st.one_of(st.integers(0, 1 << 40), st.text(min_size=1, max_size=3), st.none()), max_size=4),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from onnxport.target import dims
@@ -68,7 +68,6 @@ expressions = st.recursive(
     max_leaves=8,
 )
 assignments = st.fixed_dictionaries({name: st.integers(low, 12) for name, low in LOWS.items()})
-many = settings(max_examples=200, deadline=None)
 
 
 def sized(expression: Expression, known: dict[str, int]) -> Size:
@@ -77,26 +76,22 @@ def sized(expression: Expression, known: dict[str, int]) -> Size:
     return expression.size()
 
 
-@many
 @given(expressions, assignments)
 def test_evaluates_as_python(expression: Expression, known: dict[str, int]) -> None:
     assert dims.evaluate(sized(expression, known), known) == expression.number(known)
 
 
-@many
 @given(expressions, assignments)
 def test_text_reads_as_python(expression: Expression, known: dict[str, int]) -> None:
     size = sized(expression, known)
     assert eval(str(size), {"max": max, "min": min}, dict(known)) == expression.number(known)
 
 
-@many
 @given(expressions, assignments)
 def test_text_can_be_read_back(expression: Expression, known: dict[str, int]) -> None:
     assert dims.evaluate(dims.parse(str(sized(expression, known))), known) == expression.number(known)
 
 
-@many
 @given(expressions, assignments)
 @example(Expression("-", (Expression("//", (Expression("a"), Expression(2))), Expression("a"))), {"a": 3, "b": 1, "c": 2, "n": 0})
 def test_bounds_hold(expression: Expression, known: dict[str, int]) -> None:
@@ -104,14 +99,12 @@ def test_bounds_hold(expression: Expression, known: dict[str, int]) -> None:
     assert low <= expression.number(known) <= high
 
 
-@many
 @given(expressions, expressions, st.sampled_from(list(COMPARISONS)), assignments)
 def test_compare_is_right_where_it_answers(a: Expression, b: Expression, fn: str, known: dict[str, int]) -> None:
     answer = dims.compare(fn, sized(a, known), sized(b, known))
     assert answer is None or answer == COMPARISONS[fn](a.number(known), b.number(known))
 
 
-@many
 @given(expressions, expressions, st.sampled_from(NAMES), assignments)
 def test_substitute_is_the_expression_with_the_other_in_its_place(a: Expression, b: Expression, name: str, known: dict[str, int]) -> None:
     inner = sized(b, known)
@@ -122,8 +115,9 @@ def test_substitute_is_the_expression_with_the_other_in_its_place(a: Expression,
     assert dims.evaluate(result, known) == a.number(changed)
 
 
-@many
 @given(expressions, expressions, expressions)
+@example(Expression("b"), Expression("b"), Expression("%", (Expression("b"), Expression(2))))
+@example(Expression("a"), Expression("b"), Expression("%", (Expression("b"), Expression(2))))
 def test_rings_have_one_normal_form(a: Expression, b: Expression, c: Expression) -> None:
     try:
         x, y, z = (e.size() for e in (a, b, c))
@@ -138,7 +132,6 @@ def test_rings_have_one_normal_form(a: Expression, b: Expression, c: Expression)
     assert hash(x + y) == hash(y + x)
 
 
-@many
 @given(expressions, assignments)
 def test_symbols_are_those_that_the_value_needs(expression: Expression, known: dict[str, int]) -> None:
     size = sized(expression, known)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from onnxport import errors
@@ -551,7 +551,6 @@ def test_float_factors_by_lot(seed: int) -> None:
 ends = st.integers(-12, 12) | st.sampled_from([-(2**63), 2**63 - 1])
 
 
-@settings(max_examples=500, deadline=None)
 @given(st.integers(0, 9), ends, ends, st.integers(-4, 4).filter(bool), st.booleans(), st.booleans())
 def test_slices_are_pythons(length: int, start: int, end: int, step: int, symbolic: bool, relative: bool) -> None:
     size = dims.symbol("h") if symbolic else length

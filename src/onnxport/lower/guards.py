@@ -163,7 +163,7 @@ def _branch(read: Read, known: Any, env: dict[Captured, Any], makers: dict[Captu
 
 def _condition(fn: str, left: Size, right: Size) -> str:
     """The comparison in as few words as say the same: ``7*((h + 24) // 28) > 7`` is ``h > 31``."""
-    found = _solved(fn, left - right)
+    found = _solved(fn, dims.rounded(left - right))
     return f"{left} {fn} {right}" if found is None else "{1} {0} {2}".format(*found)
 
 

@@ -220,6 +220,7 @@ class Builder:
 
     def _polynomial(self, size: Size) -> Value:
         """A one-element vector with the value of `size`."""
+        size = dims.rounded(size)
         if isinstance(size, int):
             return self.const([size], INT64)
         key = ("poly", size, self.call)

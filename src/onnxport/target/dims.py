@@ -104,7 +104,7 @@ class Dim:
 
     def __str__(self) -> str:
         if self._text is None:
-            self._text = _text(self.terms)
+            self._text = _text(_terms(rounded(self))) or "0"
         return self._text
 
     def __repr__(self) -> str:
@@ -167,17 +167,25 @@ def _from_terms(terms: dict[Monomial, int]) -> Size:
         return 0
     if len(kept) == 1 and not kept[0][0]:
         return kept[0][1]
-    for monomial, coefficient in kept:
-        if coefficient == 1 and len(monomial) == 1 and monomial[0].fn == "%":
-            whole = _rounded_up(monomial[0], terms)
-            if whole is not None:
-                return whole
     kept.sort(key=lambda item: (-len(item[0]), [(a.fn is not None, a.text) for a in item[0]]))  # names before functions: reads well
     return Dim(tuple(kept))
 
 
+@functools.lru_cache(maxsize=65536)
+def rounded(size: Size) -> Size:
+    """The size with each x + (-x % k) written as k times x / k rounded up: what is padded to a multiple of a window.
+
+    No part of the normal form: (x + x) + x % 2 has no such pair and x + (x + x % 2) has one, so `+` would not be associative.
+    """
+    for monomial, coefficient in _terms(size):
+        if coefficient == 1 and len(monomial) == 1 and monomial[0].fn == "%":
+            whole = _rounded_up(monomial[0], dict(_terms(size)))
+            if whole is not None:
+                return rounded(whole)
+    return size
+
+
 def _rounded_up(rest: Atom, terms: dict[Monomial, int]) -> Size | None:
-    """x + (-x % k) is k times x / k rounded up: what is padded to a multiple of a window."""
     over, k = rest.args
     if not isinstance(k, int) or k <= 0 or not isinstance(over, Dim):
         return None
@@ -372,6 +380,7 @@ def floordiv(a: Size, b: Size) -> Size:
         return a // b
     if b == 1:
         return a
+    a = rounded(a)
     exact = _exact_quotient(a, b)
     if exact is not None:
         return exact
@@ -476,7 +485,7 @@ def compare(fn: str, a: Size, b: Size) -> bool | None:
         low: float = a - b
         high = low
     else:
-        low, high = bounds(a - b)
+        low, high = bounds(rounded(a - b))
     if fn in ("==", "!="):
         answer = True if low == high == 0 else False if low > 0 or high < 0 else None
         return answer if fn == "==" or answer is None else not answer
@@ -489,7 +498,7 @@ def compare(fn: str, a: Size, b: Size) -> bool | None:
 
 def equal(a: Size, b: Size) -> bool:
     """Whether two sizes are surely the same."""
-    return a is b or a == b
+    return a is b or a == b or rounded(a - b) == 0
 
 
 def product(sizes: Iterable[Size]) -> Size:
