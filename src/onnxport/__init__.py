@@ -19,7 +19,7 @@ def export(model: Any, args: Any = (), f: Any = None, export_params: bool = True
            opset_version: int | None = None, do_constant_folding: bool = True, dynamic_axes: Any = None,
            keep_initializers_as_inputs: bool | None = None, custom_opsets: Any = None, export_modules_as_functions: Any = False, *,
            kwargs: dict[str, Any] | None = None, external_data: bool | None = None, mutations: str = "warn", strict: bool = False,
-           capture: str = "auto", dynamic_shapes: Any = None, verify: bool = False, **deprecated: Any) -> ONNXProgram:
+           lists: str = "auto", capture: str = "auto", dynamic_shapes: Any = None, verify: bool = False, **deprecated: Any) -> ONNXProgram:
     """Runs `model` once and writes what it did as an ONNX file.
 
     model: a `torch.nn.Module`, a function of tensors, a `torch.export.ExportedProgram`, or the path of a `.pt2` file. A program
@@ -44,6 +44,9 @@ def export(model: Any, args: Any = (), f: Any = None, export_params: bool = True
     kwargs: more named arguments.
     external_data: True keeps the weights in a file beside; None decides by size (2 GiB).
     mutations: what becomes of updates of inputs and buffers that the model does not return: "warn", "outputs", "error", "ignore".
+    lists: what the lists of tensors are that a script takes and returns: "sequences" makes each an ONNX sequence, of any length, whose tensors
+        have any sizes (opset 11 and newer); "flat" makes an input or output of each tensor; "auto" does so too, but for returned lists of which
+        only the running model knows the length.
     capture: "trace" (one run under PyTorch's tracer), "export" (torch.export), or "auto": a trace, and torch.export for what is an exported
         program already or what the tracer cannot follow (`torch.cond`, `scan`, ...); `ONNXProgram.capture` and `notes` say which and why.
     dynamic_shapes: the same as `dynamic_axes` in the forms of torch.export: by argument name or position, nested as the
@@ -61,7 +64,7 @@ def export(model: Any, args: Any = (), f: Any = None, export_params: bool = True
         "kwargs": kwargs, "external_data": external_data, "export_params": export_params, "verbose": verbose, "training": training,
         "input_names": input_names, "output_names": output_names, "operator_export_type": operator_export_type, "opset_version": opset_version,
         "do_constant_folding": do_constant_folding, "dynamic_axes": dynamic_axes, "keep_initializers_as_inputs": keep_initializers_as_inputs,
-        "custom_opsets": custom_opsets, "mutations": mutations, "strict": strict, "capture": capture, "dynamic_shapes": dynamic_shapes,
+        "custom_opsets": custom_opsets, "mutations": mutations, "strict": strict, "lists": lists, "capture": capture, "dynamic_shapes": dynamic_shapes,
         "export_modules_as_functions": export_modules_as_functions}
     run = pipeline.export
     if deprecated:

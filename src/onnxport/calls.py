@@ -17,7 +17,8 @@ from onnxport import errors, structure
 class Call:
     """One call of the model.
 
-    tensors: its tensors in the order of the model's parameters, with their names; constants: names of what is no tensor.
+    tensors: its tensors in the order of the model's parameters (and of a script `Whole` lists of them), with their names; constants: names of
+    what is no tensor.
     `run(tensors)` calls the model with other tensors in their places and gives (flat outputs, names, spec).
     """
 
@@ -75,7 +76,23 @@ def bind(model: Any, args: Any, kwargs: dict[str, Any] | None) -> Call:
 
 
 def _check_input(leaf: structure.Leaf) -> None:
-    tensor = leaf.value
+    if isinstance(leaf.value, structure.Whole):
+        _check_list(leaf)
+    for tensor in leaf.value if isinstance(leaf.value, structure.Whole) else (leaf.value,):
+        _check_tensor(leaf, tensor)
+
+
+def _check_list(leaf: structure.Leaf) -> None:
+    """A sequence has one type, which the example tells."""
+    if not leaf.value:
+        raise errors.ArgumentError(f"the list {leaf.path} is empty, and a sequence has to say of which type its tensors are: give an example that "
+                                   "holds one")
+    if len({(tensor.dtype, tensor.dim()) for tensor in leaf.value}) > 1:
+        raise errors.ArgumentError(f"the list {leaf.path} holds tensors of different dtypes or ranks; those of a sequence have one of each "
+                                   "(lists='auto' makes an input of each tensor)")
+
+
+def _check_tensor(leaf: structure.Leaf, tensor: torch.Tensor) -> None:
     if tensor.layout != torch.strided or tensor.is_nested:
         raise errors.ArgumentError(f"the input {leaf.path} is a {'nested' if tensor.is_nested else tensor.layout} tensor; ONNX inputs are dense")
     if tensor.device.type == "meta":

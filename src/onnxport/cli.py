@@ -93,7 +93,7 @@ def _export(options: argparse.Namespace) -> None:
             model, (*args, {}), None, kwargs=kwargs, input_names=names, output_names=_list(options.output_names),
             opset_version=options.opset, dynamic_axes=given.dynamic_axes, training=_MODES[options.training], verbose=options.verbose,
             do_constant_folding=not options.no_constant_folding, export_params=not options.no_params, mutations=options.mutations,
-            strict=options.strict)
+            strict=options.strict, lists=options.lists)
         with progress.stage("save"):
             program.save(options.output, external_data=external)
         if options.verify:
@@ -244,6 +244,8 @@ def _parser() -> argparse.ArgumentParser:
                         help="weights in a file beside (auto: from 2 GiB on)")
     export.add_argument("--mutations", choices=("warn", "outputs", "error", "ignore"), default="warn",
                         help="what becomes of updates of inputs and buffers that the model does not return")
+    export.add_argument("--lists", choices=("auto", "sequences", "flat"), default="auto",
+                        help="what becomes of the lists of tensors that a script takes and returns")
     export.add_argument("--strict", action="store_true", help="a Python branch on a dynamic size is an error")
     export.add_argument("--no-constant-folding", action="store_true", help="leave operations on parameters in the graph")
     export.add_argument("--no-params", action="store_true", help="parameters become inputs")

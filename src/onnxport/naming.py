@@ -135,6 +135,9 @@ def _shapes(names: list[str], values: list[Captured], axes: Mapping[str, Mapping
     symbols: dict[tuple[str, int], Size] = {}
     shapes: list[tuple[Size, ...] | None] = []
     for name, value in zip(names, values, strict=True):
+        if value.kind == "list":  # nothing holds the sizes of a sequence's tensors to one another
+            shapes.append(None)
+            continue
         sizes: list[Size] = list(value.shape or ())
         for axis, label in axes.get(name, {}).items():
             number = (value.shape or ())[axis]

@@ -44,6 +44,7 @@ class OperatorExportTypes(enum.IntEnum):
 
 
 MUTATIONS = ("warn", "outputs", "error", "ignore")
+LISTS = ("auto", "sequences", "flat")
 
 
 @dataclass(frozen=True)
@@ -65,13 +66,14 @@ class Options:
     custom_opsets: Mapping[str, int] = field(default_factory=dict)
     mutations: str = "warn"
     strict: bool = False
+    lists: str = "auto"
     functions: bool | frozenset[type] = False  # the modules that become functions: all, or those of these classes
 
 
 def normalise(*, export_params: Any = True, verbose: Any = False, training: Any = TrainingMode.EVAL, input_names: Any = None,
               output_names: Any = None, operator_export_type: Any = OperatorExportTypes.ONNX, opset_version: Any = None,
               do_constant_folding: Any = True, dynamic_axes: Any = None, keep_initializers_as_inputs: Any = None,
-              custom_opsets: Any = None, mutations: str = "warn", strict: bool = False, export_modules_as_functions: Any = False) -> Options:
+              custom_opsets: Any = None, mutations: str = "warn", strict: bool = False, lists: str = "auto", export_modules_as_functions: Any = False) -> Options:
     """Checks every argument; a wrong one is an `ArgumentError` (a `ValueError`) that names it."""
     opset = _opset(opset_version)
     verbose = False if verbose is None else verbose
@@ -80,8 +82,9 @@ def normalise(*, export_params: Any = True, verbose: Any = False, training: Any 
     export_type = _member(OperatorExportTypes, operator_export_type, "operator_export_type")
     inputs, outputs = _names("input_names", input_names), _names("output_names", output_names)
     axes, automatic = _axes(dynamic_axes)
-    if mutations not in MUTATIONS:
-        raise errors.ArgumentError(f"mutations={mutations!r}: it must be one of {', '.join(MUTATIONS)}")
+    for argument, value, known in (("mutations", mutations, MUTATIONS), ("lists", lists, LISTS)):
+        if value not in known:
+            raise errors.ArgumentError(f"{argument}={value!r}: it must be one of {', '.join(known)}")
     as_inputs = None if keep_initializers_as_inputs is None else _flag("keep_initializers_as_inputs", keep_initializers_as_inputs)
     if opset < 9:
         as_inputs = True
@@ -92,7 +95,7 @@ def normalise(*, export_params: Any = True, verbose: Any = False, training: Any 
         training=_member(TrainingMode, training, "training"), input_names=inputs, output_names=outputs, operator_export_type=export_type,
         constant_folding=flags["do_constant_folding"], dynamic_axes=axes, automatic=automatic, initializers_as_inputs=bool(as_inputs),
         custom_opsets=_opsets(custom_opsets), mutations=mutations, strict=flags["strict"],
-        functions=_functions(export_modules_as_functions, opset))
+        lists=lists, functions=_functions(export_modules_as_functions, opset))
 
 
 def _functions(wanted: Any, opset: int) -> bool | frozenset[type]:

@@ -53,7 +53,7 @@ def _converted(model: Any, args: Any, kwargs: dict[str, Any] | None, capture: st
                foreign: Any) -> tuple[ONNXProgram, Nodes]:
     """The finished model of one call, and its nodes as they will be written."""
     model = choose.loaded(model)
-    call = choose.call_of(model, args, kwargs)
+    call = choose.call_of(model, args, kwargs, options.lists)
     if choose.is_program(model):  # which is in the mode that it was captured in
         options = dataclasses.replace(options, training=TrainingMode.PRESERVE if choose.trains(model) else TrainingMode.EVAL)
     elif options.training == TrainingMode.PRESERVE and not is_training(model):

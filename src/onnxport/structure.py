@@ -46,6 +46,19 @@ class _Parts(NamedTuple):
     join: Callable[[list[Any]], Any]
 
 
+class Whole(list[Any]):
+    """A list of tensors that is one leaf: a script's list, of any length, which becomes an ONNX sequence."""
+
+    def dim(self) -> int:
+        """The rank of its tensors."""
+        return int(self[0].dim())
+
+
+def each(change: Callable[[torch.Tensor], torch.Tensor], leaf: Any) -> Any:
+    """A leaf with its tensor changed, or each of its tensors."""
+    return Whole([change(tensor) for tensor in leaf]) if isinstance(leaf, Whole) else change(leaf)
+
+
 class Spec:
     """The shape of a nested object without its tensors."""
 
@@ -233,7 +246,7 @@ def _below(path: str, name: str) -> str:
 
 
 def _take_apart(value: Any, path: str, leaves: list[Leaf], numbers: bool = False) -> Spec:
-    if isinstance(value, _TENSORS) or (numbers and type(value) in (bool, int, float)):
+    if isinstance(value, (*_TENSORS, Whole)) or (numbers and type(value) in (bool, int, float)):
         leaves.append(Leaf(path, value))
         return Spec("tensor")
     parts = _parts(value)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _RTOL = {torch.float64: 1e-7, torch.complex128: 1e-7, torch.float16: 5e-3, torch.bfloat16: 4e-2}
 _RTOL_FLOAT32 = 1e-4
 Axis = tuple[str, int]
+_LENGTH = -1  # the "axis" of a sequence that says how many tensors it holds
 
 
 @dataclass(frozen=True)
@@ -140,7 +141,7 @@ class _Check:
         model = self.call.model
         self.runs += 1
         with ONE_AT_A_TIME, torch.no_grad(), select_model_mode_for_export(model, self.mode), _buffers_kept(model), _seeded(self.runs):
-            args, kwargs = self.call.spec.unflatten([t.detach().clone() for t in tensors])
+            args, kwargs = self.call.spec.unflatten([structure.each(lambda t: t.detach().clone(), leaf) for leaf in tensors])
             return _results(model(*args, **kwargs), len(self.session.outputs))
 
     def _compared(self, label: str, tensors: Sequence[torch.Tensor], expected: Sequence[Any]) -> Case:
@@ -215,6 +216,9 @@ def _axes(names: Sequence[str], tensors: Sequence[torch.Tensor], session: runtim
     """Label -> the places (input, axis) that have this size."""
     found: dict[str, list[Axis]] = {}
     for name, tensor in zip(names, tensors):
+        if isinstance(tensor, structure.Whole):
+            found[f"len({name})"] = [(name, _LENGTH)]
+            continue
         if given is None:
             labels = {axis: dim for axis, dim in enumerate(session.shapes[name]) if isinstance(dim, str) and dim}
         else:
@@ -247,7 +251,7 @@ def _evaluated(rule: dims.Size, current: Mapping[str, int]) -> int:
 
 
 def _size(label: str, places: Sequence[Axis], tensors: Mapping[str, torch.Tensor]) -> int:
-    found = {tensors[name].shape[axis] for name, axis in places}
+    found = {len(tensors[name]) if axis == _LENGTH else tensors[name].shape[axis] for name, axis in places}
     if len(found) > 1:
         raise errors.ArgumentError(f"the axes of the name {label!r} have different sizes in the example: {sorted(found)}")
     return int(found.pop())
@@ -279,9 +283,14 @@ def _prime_above(size: int) -> int:
 def _fresh(names: Sequence[str], tensors: Sequence[torch.Tensor], sizes: Mapping[Axis, int], seed: int) -> list[torch.Tensor]:
     generator = torch.Generator().manual_seed(seed)
     made = []
-    for name, tensor in zip(names, tensors):
-        shape = [sizes.get((name, axis), size) for axis, size in enumerate(tensor.shape)]
-        made.append(_like(tensor.detach(), shape, generator).to(tensor.device))
+    for name, leaf in zip(names, tensors):
+        def fresh(tensor: torch.Tensor, name: str = name) -> torch.Tensor:
+            shape = [sizes.get((name, axis), size) for axis, size in enumerate(tensor.shape)]
+            return _like(tensor.detach(), shape, generator).to(tensor.device)
+
+        if isinstance(leaf, structure.Whole):  # one that is longer than the example goes through it again
+            leaf = structure.Whole(leaf[i % len(leaf)] for i in range(sizes.get((name, _LENGTH), len(leaf))))
+        made.append(structure.each(fresh, leaf))
     return made
 
 

@@ -44,7 +44,7 @@ def test_row(row: list[str]) -> None:
 
 def test_every_argument_has_a_row() -> None:
     """Of `export` as both editions have it, but for what is onnxport's own."""
-    own = {"kwargs", "external_data", "mutations", "strict", "capture", "dynamic_shapes", "verify", "optimize", "deprecated"}
+    own = {"kwargs", "external_data", "mutations", "strict", "lists", "capture", "dynamic_shapes", "verify", "optimize", "deprecated"}
     text = "\n".join(row[0] for row in rows())
     arguments = set(inspect.signature(onnxport.export).parameters) - own
     older = {"aten", "example_outputs", "strip_doc_string", "_retain_param_name"}

@@ -50,7 +50,9 @@ class Axis:
 LIST_WRITES = frozenset(f"aten::{name}" for name in (
     "append", "extend", "insert", "pop", "clear", "reverse", "sort", "_set_item", "Delete", "remove", "update", "setdefault"))
 
-RESULT = "result"  # the overload of a `prim::ListUnpack` that takes a list apart which the program returns
+# The overload of a `prim::ListUnpack` that takes a list apart which the program returns.
+RESULT = "result"  # it is one output where its length is not known
+WHOLE = "whole"  # it is one output
 
 # An argument: a value, plain Python (numbers, strings, None, torch dtypes as int codes, devices as str), or lists of such.
 Arg = Any

@@ -47,12 +47,15 @@ def trains(program: Any) -> bool:
     return any(fx.argument(node, name) is True for node in program.graph.nodes for name in ("train", "training"))
 
 
-def call_of(model: Any, args: Any, kwargs: dict[str, Any] | None) -> Call:
-    """The call that is captured; an exported program brings its own example."""
+def call_of(model: Any, args: Any, kwargs: dict[str, Any] | None, lists: str = "auto") -> Call:
+    """The call that is captured; an exported program brings its own example. lists: what becomes of a script's lists of tensors."""
     if script.is_script(model):
-        program = script.Program(model)
+        program = script.Program(model, lists)
         args, kwargs = program.tensors(args, kwargs)
         return bind(program, args, kwargs)
+    if lists == "sequences":
+        raise errors.ArgumentError("lists='sequences' is for scripts: of any other model the file holds what it did with as many tensors as the "
+                                   "example has; script it (torch.jit.script), or the part of it that takes the list")
     if not is_program(model):
         return bind(model, args, kwargs)
     if args in ((), None) and not kwargs:

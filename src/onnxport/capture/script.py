@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from onnxport import errors, structure
-from onnxport.aten.graph import RESULT, Arg, Block, Graph, Node, Value
+from onnxport.aten.graph import RESULT, WHOLE, Arg, Block, Graph, Node, Value
 from onnxport.aten.source import where
 from onnxport.calls import Call
 from onnxport.capture import torch_private
@@ -37,10 +37,14 @@ def load(path: Any) -> Any:
 
 
 class Program:
-    """A scripted module, method or function as a function of tensors: its numbers are tensors of rank 0."""
+    """A scripted module, method or function as a function of tensors: its numbers are tensors of rank 0.
 
-    def __init__(self, scripted: Any):
-        self.scripted = scripted
+    lists: "sequences" makes one input (and one output) of each list of tensors; "flat" one of each of its tensors; "auto" does so too,
+    but for returned lists of which only the running model knows the length.
+    """
+
+    def __init__(self, scripted: Any, lists: str = "auto"):
+        self.scripted, self.lists = scripted, lists
         self.module = torch_private.module_of(scripted)  # None for a function
         if torch_private.is_method(scripted) and self.module is not None and self.module.training:
             raise errors.ArgumentError(f"the module of the method {scripted.name!r} is in training mode: call eval() on it, and take the method then")
@@ -79,7 +83,8 @@ class Program:
         return self.kinds[name].startswith("Dict")
 
     def _forth(self, name: str, arg: Any) -> Any:
-        return _converted(self.types.get(name), arg, lambda kind, x: x if isinstance(x, torch.Tensor) else torch.tensor(x, dtype=_NUMBERS[kind][1]))
+        made = _converted(self.types.get(name), arg, lambda kind, x: x if isinstance(x, torch.Tensor) else torch.tensor(x, dtype=_NUMBERS[kind][1]))
+        return _wholes(self.types.get(name), made) if self.lists == "sequences" else made
 
     def _back(self, name: str, arg: Any) -> Any:
         return _converted(self.types.get(name), arg, lambda kind, x: _NUMBERS[kind][0](x) if isinstance(x, torch.Tensor) else x)
@@ -92,13 +97,29 @@ def _converted(kind: Any, item: Any, change: Callable[[str, Any], Any]) -> Any:
         return item
     if str(kind) in _NUMBERS:
         return change(str(kind), item)
+    return _mapped(kind, item, lambda inner, member: _converted(inner, member, change))
+
+
+def _mapped(kind: Any, item: Any, change: Callable[[Any, Any], Any]) -> Any:
+    """A container of the TorchScript type `kind` with its members changed, each by its own type."""
     if not isinstance(item, (list, tuple, dict)):
         return item
     inner = item.values() if isinstance(item, dict) else item
-    members = [_converted(_type_of_member(kind, index), member, change) for index, member in enumerate(inner)]
+    members = [change(_type_of_member(kind, index), member) for index, member in enumerate(inner)]
     if isinstance(item, dict):
         return dict(zip(item, members, strict=True))
     return type(item)(*members) if hasattr(item, "_fields") else type(item)(members)
+
+
+def _wholes(kind: Any, item: Any) -> Any:
+    """An argument of the TorchScript type `kind` in which each list of tensors is one leaf."""
+    if _is_list_of_tensors(kind) and isinstance(item, (list, tuple)):
+        return structure.Whole(item)
+    return _mapped(_present(kind), item, _wholes)
+
+
+def _is_list_of_tensors(kind: Any) -> bool:
+    return str(_present(kind)) == "List[Tensor]"
 
 
 def _present(kind: Any) -> Any:
@@ -140,7 +161,7 @@ def capture(program: Program, call: Call, names: list[str]) -> Traced:
     raw = scripted.graph.copy()
     torch_private.inline(raw)
     with torch.no_grad(), state.unchanged(), kept(owner, raw):
-        args, kwargs = call.spec.unflatten([t.detach().clone(memory_format=torch.preserve_format) for t in call.tensors])
+        args, kwargs = call.spec.unflatten([structure.each(_copied, leaf) for leaf in call.tensors])
         try:
             result = program(*args, **kwargs)
         except torch.jit.Error as cause:
@@ -153,6 +174,10 @@ def capture(program: Program, call: Call, names: list[str]) -> Traced:
     graph = reading.read(raw, args, kwargs, result, names)
     graph.output_names = output_names
     return Traced(graph, flat, spec, way="script")
+
+
+def _copied(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.detach().clone(memory_format=torch.preserve_format)
 
 
 def _last_line(error: Exception) -> str:
@@ -187,7 +212,7 @@ class _Reading:
         reader.untyped = True
         reader.block(raw, self.block)
         (output,) = self.block.outputs
-        outputs = list(self.leaves(output, result))
+        outputs = list(self.leaves(output, result, next(raw.outputs()).type()))
         self.block.outputs = list(outputs)
         self.block.inputs = [*self.inputs, *self.weights.values()]
         state = self.state
@@ -213,39 +238,60 @@ class _Reading:
             value.kind = str(_present(kind)) if str(_present(kind)) in _NUMBERS else "tensor"
             self.inputs.append(value)
             return value
+        if isinstance(item, structure.Whole):
+            sizes: Any = (None,) * item.dim()  # nothing holds a sequence's tensors to those of the example
+            self.inputs.append(Value("list", item[0].dtype, sizes))
+            return self.inputs[-1]
         if isinstance(item, (list, tuple)):
             members = [self.argument(m, _type_of_member(kind, index)) for index, m in enumerate(item)]
             if not changed:
                 return members if isinstance(item, list) else tuple(members)
-            made = Value("list")
-            self.block.nodes.append(Node("prim::ListConstruct", "", {str(i): m for i, m in enumerate(members)}, [made]))
-            return made
+            return self.made_list(members)
         if isinstance(item, dict):
             return {key: self.argument(m, _type_of_member(kind, 0)) for key, m in item.items()}
         return item
 
-    def leaves(self, arg: Arg, item: Any) -> Iterator[Arg]:
-        """The tensors of an output, which has the structure of `item`."""
+    def made_list(self, members: Any) -> Value:
+        """A list as an object."""
+        made = Value("list")
+        self.block.nodes.append(Node("prim::ListConstruct", "", {str(i): m for i, m in enumerate(members)}, [made]))
+        return made
+
+    def leaves(self, arg: Arg, item: Any, kind: Any) -> Iterator[Arg]:
+        """The tensors of an output of the TorchScript type `kind`, which has the structure of `item`."""
         if isinstance(item, torch.Tensor):
             yield arg
         elif isinstance(item, (list, tuple)):
-            if isinstance(arg, Value):
-                members = [_like(m) for m in item]
-                whole = isinstance(item, list) and all(isinstance(m, torch.Tensor) for m in item)  # it may be one output, a sequence
-                unpack = Node("prim::ListUnpack", RESULT if whole else "", {"self": arg}, members)
-                unpack.source = next((node.source for node in reversed(self.block.nodes) if node.source), "")
-                self.block.nodes.append(unpack)
-                arg = members
-            for member, inner in zip(arg, item, strict=True):
-                yield from self.leaves(member, inner)
+            for index, (member, inner) in enumerate(zip(self.members(arg, item, kind), item, strict=True)):
+                yield from self.leaves(member, inner, _type_of_member(kind, index))
         elif isinstance(item, dict):
             for key, inner in item.items():
                 if isinstance(arg, Value):
                     made = _like(inner)
                     self.block.nodes.append(Node("aten::__getitem__", "", {"self": arg, "key": key}, [made]))
-                    yield from self.leaves(made, inner)
+                    yield from self.leaves(made, inner, _type_of_member(kind, 0))
                 else:
-                    yield from self.leaves(arg[key], inner)
+                    yield from self.leaves(arg[key], inner, _type_of_member(kind, 0))
+
+    def members(self, arg: Arg, item: Any, kind: Any) -> Any:
+        """What a returned list or tuple holds; a list of tensors may be one output, a sequence."""
+        way = self.way(item, kind)
+        if way == WHOLE and not isinstance(arg, Value):
+            arg = self.made_list(arg)
+        if not isinstance(arg, Value):
+            return arg
+        members = [_like(m) for m in item]
+        unpack = Node("prim::ListUnpack", way, {"self": arg}, members)
+        unpack.source = next((node.source for node in reversed(self.block.nodes) if node.source), "")
+        self.block.nodes.append(unpack)
+        return members
+
+    def way(self, item: Any, kind: Any) -> str:
+        """Whether a returned container is one output ("": never)."""
+        if self.program.lists == "sequences" and _is_list_of_tensors(kind):
+            return WHOLE
+        whole = isinstance(item, list) and all(isinstance(m, torch.Tensor) for m in item)
+        return RESULT if whole and self.program.lists != "flat" else ""
 
 
 def _like(item: Any) -> Value:

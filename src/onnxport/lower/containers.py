@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from onnxport import errors
-from onnxport.aten.graph import RESULT, Node
+from onnxport.aten.graph import RESULT, WHOLE, Node
 from onnxport.aten.scalar_types import NUMBERS, SCALAR_TYPES
 from onnxport.lower import control, dicts, joining, scalars, sequences
 from onnxport.lower.python import UNINITIALIZED, Collected, Keyed, Listed, Maybe, Sequenced, Stacked, Unclear, entries, stacked, state_of
@@ -274,8 +274,8 @@ def to_list(low: Lowering, node: Node, args: Args) -> Any:
 def unpack(low: Lowering, node: Node, args: Args) -> Any:
     """`a, b = xs`."""
     held = _first(args)
-    if node.overload == RESULT and isinstance(held, Listed) and not isinstance(held.state, tuple):
-        return _returned(low, node, held.state)
+    if node.overload == WHOLE or (node.overload == RESULT and isinstance(held, Listed) and not isinstance(held.state, tuple)):
+        return _returned(low, node, state_of(held))
     if isinstance(held, Value):  # a sequence that a kept operator gave
         held = [low.g.op("SequenceAt", held, low.g.const(position)) for position in range(len(node.outputs))]
     items = list(held.items if isinstance(held, Listed) else held.value if isinstance(held, Maybe) else held)

@@ -12,7 +12,7 @@ from onnxport import errors
 from onnxport.aten.graph import Arg, Block, Graph, Node
 from onnxport.aten.graph import Value as Captured
 from onnxport.aten.source import where
-from onnxport.lower import constants, containers, control, missing, scalars, structural
+from onnxport.lower import constants, containers, control, missing, scalars, sequences, structural
 from onnxport.lower.carried import Form
 from onnxport.lower.decompose import Decomposer, Decompositions
 from onnxport.lower.guards import Guard
@@ -75,6 +75,8 @@ class Lowering:
     def input(self, name: str, value: Captured, shape: tuple[Size, ...] | None) -> Any:
         """One graph input; symbols remember the example's number. An integer of a script is a size, a float has 64 bits."""
         assert value.dtype is not None
+        if value.kind == "list":
+            return sequences.given(self.g, name, from_torch(value.dtype), len(value.shape or ()))
         for size, seen in zip(shape or (), value.shape or (), strict=False):
             if isinstance(size, Dim) and size.symbol is not None:
                 self.g.hints.setdefault(size.symbol.text, seen)

@@ -87,6 +87,15 @@ def check_opset(g: Builder) -> None:
 # ---------------------------------------------------------------------- made
 
 
+def given(g: Builder, name: str, dtype: DataType, rank: int) -> Listed:
+    """A list that is an input of the graph: of any length, its tensors of any sizes."""
+    if g.opset < _FIRST:
+        raise errors.UnsupportedError(f"the list {name!r} as a sequence needs opset {_FIRST} or higher (opset_version={g.opset} was asked)")
+    made = g.input(name, dtype, None)
+    made.sequence = True
+    return Listed(Sequenced(made, (None,) * rank))
+
+
 def sequenced(g: Builder, state: Any, like: Items | None = None) -> Sequenced:
     """What a list holds as a sequence. like: what an empty one would hold."""
     if isinstance(state, Sequenced):
