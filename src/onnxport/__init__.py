@@ -64,8 +64,8 @@ def export(model: Any, args: Any = (), f: Any = None, export_params: bool = True
         "kwargs": kwargs, "external_data": external_data, "export_params": export_params, "verbose": verbose, "training": training,
         "input_names": input_names, "output_names": output_names, "operator_export_type": operator_export_type, "opset_version": opset_version,
         "do_constant_folding": do_constant_folding, "dynamic_axes": dynamic_axes, "keep_initializers_as_inputs": keep_initializers_as_inputs,
-        "custom_opsets": custom_opsets, "mutations": mutations, "strict": strict, "lists": lists, "capture": capture, "dynamic_shapes": dynamic_shapes,
-        "export_modules_as_functions": export_modules_as_functions}
+        "custom_opsets": custom_opsets, "mutations": mutations, "strict": strict, "lists": lists, "capture": capture,
+        "dynamic_shapes": dynamic_shapes, "export_modules_as_functions": export_modules_as_functions}
     run = pipeline.export
     if deprecated:
         from onnxport.compat import artifacts

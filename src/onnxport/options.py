@@ -73,7 +73,8 @@ class Options:
 def normalise(*, export_params: Any = True, verbose: Any = False, training: Any = TrainingMode.EVAL, input_names: Any = None,
               output_names: Any = None, operator_export_type: Any = OperatorExportTypes.ONNX, opset_version: Any = None,
               do_constant_folding: Any = True, dynamic_axes: Any = None, keep_initializers_as_inputs: Any = None,
-              custom_opsets: Any = None, mutations: str = "warn", strict: bool = False, lists: str = "auto", export_modules_as_functions: Any = False) -> Options:
+              custom_opsets: Any = None, mutations: str = "warn", strict: bool = False, lists: str = "auto",
+              export_modules_as_functions: Any = False) -> Options:
     """Checks every argument; a wrong one is an `ArgumentError` (a `ValueError`) that names it."""
     opset = _opset(opset_version)
     verbose = False if verbose is None else verbose

@@ -1,4 +1,4 @@
-# ruff: noqa: UP006, UP035, PERF401 - scripts are written in what TorchScript reads
+# ruff: noqa: UP006, UP035, UP045, PERF401 - scripts are written in what TorchScript reads
 """Files with sequences: their outputs, names and types, in the program and in `verify`."""
 
 from __future__ import annotations
