@@ -67,6 +67,9 @@ TENSORS = [
     Case("index_rows", lambda x, j: x[torch.arange(x.shape[0]), j], (X, torch.tensor([2, -1])),
          [(W, torch.tensor([0, 1, 2, -1, -2])), (Z, torch.tensor([1]))],
          {0: {0: "b", 1: "s", 2: "h"}, 1: {0: "b"}}, opsets=(11, 12, 13, 28)),
+    # ONNX Runtime makes a Slice of a Gather by a Range, and reads an end of -1 as the last element
+    Case("index_by_range", lambda x: (x[torch.arange(x.shape[0] - 1, -1, -1)], x[torch.arange(-x.shape[0], 0)], x[:, torch.arange(x.shape[1] - 1, 0, -2)],
+         x[torch.arange(x.shape[0])], x[:, torch.arange(-1, -x.shape[1] - 1, -1)]), (X,), [(Y,), (Z,)], "all", opsets=(9, 11, 13, 28)),
     Case("index_rows_static", lambda x, j: x[torch.arange(2), j], (X, torch.tensor([2, -1])), [(X, torch.tensor([0, 0]))],
          opsets=(9, 11, 12, 13)),
     Case("index_int_and_tensor", lambda x, i: (x[0, i], x[:, i, 1], x[1:, i]), (X, I), [(X, J)]),

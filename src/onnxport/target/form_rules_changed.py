@@ -129,6 +129,18 @@ def _gather(g: Builder, form: Form) -> Form:
     return form.change(inputs=(form.x, g.const(torch.where(tensor < 0, tensor + size, tensor))))
 
 
+def _gather_range(g: Builder, form: Form) -> Form:
+    """ONNX Runtime reads a Gather by a Range as a Slice, where an end of -1 (all, backwards) or a start of -3 counts from the back."""
+    indices = form.input(1)
+    made = None if indices is None else indices.node
+    if indices is None or made is None or made.op_type != "Range":
+        return form
+    ends = [sizes(made.inputs[i]) for i in (0, 1)]
+    if all(end is not None and dims.compare(">=", end[0], 0) for end in ends):
+        return form
+    return form.change(inputs=(form.x, g.op("Cast", indices, to=DataType.INT32)))
+
+
 def _scan(g: Builder, form: Form) -> Form:
     """Scan-8 scanned a batch of sequences."""
     raise refusal(g, "Scan", 9)
@@ -564,7 +576,7 @@ RULES: Rules = {
     "Dropout": ((_EVERY, _dropout_mask), (12, _dropout)),
     "Equal": ((11, _equal),),
     "Flatten": ((9, _flatten),),
-    "Gather": ((11, _gather),),
+    "Gather": ((_EVERY, _gather_range), (11, _gather)),
     "Gemm": ((_EVERY, _integer_gemm), (11, _gemm)),
     "Greater": ((9, _compare),),
     "GridSample": ((20, _grid_sample),),
