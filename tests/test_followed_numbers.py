@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -78,6 +79,9 @@ RIGHT: dict[str, Callable[..., Any]] = {
     "negative": lambda x, n: x[:, -int(n.min()) :],
     "max": lambda x, n: torch.ones(max(int(n.max()), 3)),
     "min": lambda x, n: torch.ones(min(3, int(n.max()))),
+    "logarithms": lambda x, n: x * math.log(x.shape[1] + 1) + math.log2(x.shape[1]) - x.double() * math.log10(n.max()),
+    "exp": lambda x, n: x * math.exp(-n.max()),
+    "round": lambda x, n: x[:, : round(int(n.max()) * 0.7)],
     "pad": lambda x, n: F.pad(x, (0, 0, 0, int(n.max()))),
     "narrow": lambda x, n: x.narrow(1, 0, int(n.max())),
     "assigned": assigned, "assigned-list": assigned_list, "again": deeper, "loop": in_a_loop, "assert": asserted,

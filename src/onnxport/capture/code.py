@@ -229,6 +229,11 @@ _FUNCTIONS_OF_ONE: dict[str, Change] = {
     "int": _of_both(int, _whole),
     "float": _of_both(float, _double),
     "math.sqrt": _of_both(math.sqrt, lambda taken: torch.sqrt(_double(taken))),
+    "math.log": _of_both(math.log, lambda taken: torch.log(_double(taken))),
+    "math.log2": _of_both(math.log2, lambda taken: torch.log2(_double(taken))),
+    "math.log10": _of_both(math.log10, lambda taken: torch.log10(_double(taken))),
+    "math.exp": _of_both(math.exp, lambda taken: torch.exp(_double(taken))),
+    "round": _of_both(round, lambda taken: _whole(torch.round(taken))),
     "math.floor": _of_both(math.floor, lambda taken: _whole(torch.floor(taken))),
     "math.ceil": _of_both(math.ceil, lambda taken: _whole(torch.ceil(taken))),
 }
