@@ -89,7 +89,6 @@ CASES = [
     *unary("i1e", torch.special.i1e, F * 9, odd=False),
     *unary("trigamma", lambda x: torch.polygamma(1, x), F * 3, whole=N + 1, odd=False),
     *unary("polygamma_0", lambda x: torch.polygamma(0, x), POSITIVE, whole=N + 1, odd=False, half=False),
-    Case("polygamma_2", lambda x: torch.polygamma(2, x), (POSITIVE,), refused=dict.fromkeys(OPSETS, "polygamma of order 2")),
     Case(
         "scaled_tails",
         lambda x: (torch.special.erfcx(x), torch.special.log_ndtr(x), torch.special.i0e(x), torch.special.i1e(x)),
