@@ -53,7 +53,9 @@ def export(model: Any, args: Any = (), f: Any = None, export_params: bool = True
         arguments are, an axis -> `Dim`, derived `Dim` (2*n + 1), `Dim.AUTO`, `Dim.DYNAMIC`, `Dim.STATIC`, or a name.
     verify: runs the file in ONNX Runtime against the model; where they disagree, it is an `errors.VerificationError`.
     deprecated: spellings of other versions (`example_outputs`, `aten`, ...) and of today's `torch.onnx.export`: `dynamo` (True captures by
-        torch.export), `report`, `profile`, `dump_exported_program` and `artifacts_dir` are honoured; of the others a warning says what to write.
+        torch.export), `report`, `profile`, `dump_exported_program`, `artifacts_dir` and `custom_translation_table` (operator of
+        `torch.ops` -> a function of onnxscript, or several, of which the first that takes the arguments is used; they go before registered ones)
+        are honoured; of the others a warning says what to write.
     strict: makes an error of what is otherwise a guard: a Python branch on a size that may change.
 
     Returns an `ONNXProgram`. Raises `errors.ArgumentError` (a ValueError), `errors.UnsupportedOperatorError`,

@@ -68,13 +68,14 @@ class Options:
     strict: bool = False
     lists: str = "auto"
     functions: bool | frozenset[type] = False  # the modules that become functions: all, or those of these classes
+    translations: Mapping[Any, Any] = field(default_factory=dict)  # operator -> a function of onnxscript, or several
 
 
 def normalise(*, export_params: Any = True, verbose: Any = False, training: Any = TrainingMode.EVAL, input_names: Any = None,
               output_names: Any = None, operator_export_type: Any = OperatorExportTypes.ONNX, opset_version: Any = None,
               do_constant_folding: Any = True, dynamic_axes: Any = None, keep_initializers_as_inputs: Any = None,
               custom_opsets: Any = None, mutations: str = "warn", strict: bool = False, lists: str = "auto",
-              export_modules_as_functions: Any = False) -> Options:
+              export_modules_as_functions: Any = False, custom_translation_table: Any = None) -> Options:
     """Checks every argument; a wrong one is an `ArgumentError` (a `ValueError`) that names it."""
     opset = _opset(opset_version)
     verbose = False if verbose is None else verbose
@@ -96,7 +97,7 @@ def normalise(*, export_params: Any = True, verbose: Any = False, training: Any 
         training=_member(TrainingMode, training, "training"), input_names=inputs, output_names=outputs, operator_export_type=export_type,
         constant_folding=flags["do_constant_folding"], dynamic_axes=axes, automatic=automatic, initializers_as_inputs=bool(as_inputs),
         custom_opsets=_opsets(custom_opsets), mutations=mutations, strict=flags["strict"],
-        lists=lists, functions=_functions(export_modules_as_functions, opset))
+        lists=lists, functions=_functions(export_modules_as_functions, opset), translations=_table(custom_translation_table))
 
 
 def _functions(wanted: Any, opset: int) -> bool | frozenset[type]:
@@ -116,6 +117,12 @@ def _module_classes(wanted: Any) -> frozenset[type]:
         if not isinstance(kind, type) or not issubclass(kind, torch.nn.Module):
             raise errors.ArgumentError(f"export_modules_as_functions holds {kind!r}: only classes of torch.nn.Module can stand in it")
     return classes
+
+
+def _table(given: Any) -> Mapping[Any, Any]:
+    if given is not None and not isinstance(given, Mapping):
+        raise errors.ArgumentError(f"custom_translation_table must be a dict of operator to function, not {type(given).__name__}")
+    return given or {}
 
 
 def ir_version(opset: int) -> int:

@@ -154,11 +154,12 @@ _KEPT = {OperatorExportTypes.ONNX_FALLTHROUGH: "domain", OperatorExportTypes.ONN
 def _foreign(options: Options, needed: bool = False) -> Any:
     """Who translates what onnxport does not; None (and nothing imported) for an export that only has its own operators."""
     functions, keep = symbolics.snapshot(), _KEPT.get(options.operator_export_type, "no")
-    if functions is None and keep == "no" and not needed:
+    if functions is None and keep == "no" and not options.translations and not needed:
         return None
+    from onnxport.symbolics import table
     from onnxport.symbolics.foreign import Foreign
 
-    return Foreign(functions, options.opset, keep)
+    return Foreign(functions, table.read(options.translations), options.opset, keep)
 
 
 def mutated_outputs(lowering: Lowering, lowered: Lowered, face: Interface, options: Options) -> list[Any]:

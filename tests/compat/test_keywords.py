@@ -48,7 +48,7 @@ OTHER: dict[str, tuple[Any, Any]] = {
     "keep_initializers_as_inputs": (True, True), "dynamic_axes": ({}, True), "training": (onnxport.TrainingMode.PRESERVE, True),
     "operator_export_type": (torch.onnx.OperatorExportTypes.ONNX_ATEN_FALLBACK, True), "do_constant_folding": (False, True),
     "custom_opsets": ({"acme": 2}, True), "export_modules_as_functions": (True, True), "optimize": (False, "optimize=False"),
-    "custom_translation_table": ({torch.ops.aten.relu.default: None}, "custom_translation_table="), "autograd_inlining": (False, "autograd_inlining=False"),
+    "custom_translation_table": ({torch.ops.aten.tanh.default: torch.tanh}, True), "autograd_inlining": (False, "autograd_inlining=False"),
 }
 
 

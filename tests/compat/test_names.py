@@ -125,7 +125,7 @@ def test_keywords_of_today(given: dict[str, Any], recwarn: pytest.WarningsRecord
 
 
 def test_keywords_that_change_nothing_are_named() -> None:
-    for name, value in {"optimize": False, "custom_translation_table": {torch.ops.aten.relu.default: None}, "autograd_inlining": False}.items():
+    for name, value in {"optimize": False, "autograd_inlining": False}.items():
         with pytest.warns(UserWarning, match=f"^{name}=.* changes nothing in export: "):
             proto(torch.relu, (X,), **{name: value})
     with pytest.raises(TypeError, match="'no_such_thing'"):

@@ -225,7 +225,7 @@ def test_an_error_inside_says_where() -> None:
         raise KeyError("lost")
 
     with registered("aten::relu", symbolic), pytest.raises(
-            UnsupportedError, match=r"the symbolic function .*symbolic for aten::relu failed \(KeyError: 'lost'\)\n  in aten::relu at .*py:"):
+            UnsupportedError, match=r"the symbolic function .*symbolic for aten::relu failed \(KeyError: 'lost'\)\n  written at .*test_registered.py:225\n  in aten::relu at .*py:"):
         proto(torch.relu, (A,))
 
 

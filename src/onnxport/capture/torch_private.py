@@ -24,7 +24,8 @@ try:
     from torch._C import _jit_set_tracer_state_warn as set_tracer_warnings  # type: ignore[attr-defined]
     from torch._C import _set_tracing_state as set_tracing_state  # type: ignore[attr-defined]
     from torch._C import _set_value_trace as set_value_trace  # type: ignore[attr-defined]
-    from torch._ops import HigherOrderOperator, OpOverload
+    from torch._library.custom_ops import CustomOpDef
+    from torch._ops import HigherOrderOperator, OpOverload, OpOverloadPacket
     from torch.jit import optimized_execution  # type: ignore[attr-defined]
     from torch.jit._trace import _create_interpreter_name_lookup_fn as variable_name_lookup
     from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
@@ -56,6 +57,7 @@ __all__ = [
     "known_to_scripts",
     "lengths_as_sizes",
     "lifted_scripts",
+    "name_of_operator",
     "new_tensor",
     "next_unique",
     "optimized_execution",
@@ -122,6 +124,15 @@ def known_to_scripts(function: Any, name: str) -> None:
 def schemas_of(name: str) -> list[Any]:
     """All schemas registered under an operator name such as ``aten::add``."""
     return list(torch._C._jit_get_schemas_for_operator(name))
+
+
+def name_of_operator(operator: Any) -> tuple[str, str | None] | None:
+    """An operator of `torch.ops` or of `torch.library` as (name, overload), the overload None where all are meant; None for anything else."""
+    if isinstance(operator, OpOverloadPacket):
+        return operator._qualified_op_name, None
+    if isinstance(operator, CustomOpDef):
+        operator = operator._opoverload
+    return (operator._schema.name, operator._schema.overload_name) if isinstance(operator, OpOverload) else None
 
 
 def forward_of(function: Any, args: Sequence[Any]) -> Any:

@@ -23,7 +23,6 @@ _GONE = {
 # What torch.onnx.export knows today and we do not have: (the value that means nothing, why there is none).
 _ABSENT: dict[str, tuple[Any, str]] = {
     "optimize": (True, "models are always optimised"),
-    "custom_translation_table": (None, "use onnxport.register_custom_op_symbolic"),
     "autograd_inlining": (True, "functions without a symbolic are always inlined"),
     "fallback": (False, "there is one exporter"),
 }
@@ -40,6 +39,8 @@ def translated(given: dict[str, Any], function: str = "export", model: Any = Non
             neutral, why = _ABSENT[name]
             if value != neutral:
                 notice.warn(f"{name}={reprlib.repr(value)} changes nothing in {function}: {why}", UserWarning)
+        elif name == "custom_translation_table":
+            result[name] = value
         elif name == "dynamo":
             result.update(_captured(value, model))
         elif name not in artifacts.ARGUMENTS:
@@ -50,7 +51,7 @@ def translated(given: dict[str, Any], function: str = "export", model: Any = Non
 def of_today() -> dict[str, Any]:
     """The keywords of PyTorch's function that are none of `onnxport.export`'s own parameters, each with the value that means nothing."""
     absent = {name: neutral for name, (neutral, _) in _ABSENT.items()}
-    return {"dynamo": False, **absent, **dict.fromkeys(sorted(artifacts.ARGUMENTS), False), "artifacts_dir": "."}
+    return {"dynamo": False, "custom_translation_table": None, **absent, **dict.fromkeys(sorted(artifacts.ARGUMENTS), False), "artifacts_dir": "."}
 
 
 def _captured(dynamo: Any, model: Any) -> dict[str, Any]:

@@ -62,11 +62,11 @@ class GraphContext:
         if jit.is_value(arg):
             return arg
         if isinstance(arg, Value):
-            if _is_literal(arg):
-                return self._known_literal(arg)
-            made = self.graph.addInput()
+            data = literal(arg)
+            made = self.graph.addInput() if data is None else self._literal(data)  # functions may ask for its numbers
             self._known[made.unique()] = arg
-            self._typed(made, arg)
+            if data is None:
+                self._typed(made, arg)
             return made
         if isinstance(arg, Dim):
             return self.value(self.builder.scalar(arg))
@@ -90,15 +90,6 @@ class GraphContext:
         else:
             raise errors.SymbolicValueError(f"a {type(arg).__name__} cannot be given to a symbolic function")
         return made.output()
-
-    def _known_literal(self, value: Value) -> Any:
-        """A tensor that the model's code holds, as a Constant node: functions may ask for its numbers."""
-        data = value.const.tensor if value.const is not None else torch.tensor(value.content)
-        if value.const is None and value.rank == 0:
-            data = data.reshape(())
-        made = self._literal(data)
-        self._known[made.unique()] = value
-        return made
 
     def _list(self, items: Any) -> Any:
         values = [self.value(item) for item in items]
@@ -244,9 +235,7 @@ class GraphContext:
             domain = self._own_domain(op_type)
         elif domain in ("onnx", "ai.onnx"):
             form = self.builder.opset if self._asked or self._form is None else self._form
-            written = versions.newest(self.builder, versions.Written(op_type, inputs, attrs, outputs), form)
-            versions.align(self.builder, written)
-            return self.builder.several(written.op_type, *written.inputs, outputs=outputs, **written.attrs)
+            return versions.write(self.builder, versions.Written(op_type, inputs, attrs, outputs), form)
         return self.builder.several(op_type, *inputs, outputs=outputs, domain=domain, **attrs)
 
     def _input(self, scratch: Any) -> Value | None:
@@ -278,10 +267,14 @@ class GraphContext:
         return made
 
 
-def _is_literal(value: Value) -> bool:
+def literal(value: Value) -> torch.Tensor | None:
+    """The numbers that the model's code writes; None for weights, and for what only a run knows."""
     if value.const is not None:
-        return not value.const.parameter and not value.const.is_lazy
-    return value.content is not None and value.node is None and all(isinstance(size, int) for size in value.content)
+        return None if value.const.parameter or value.const.is_lazy else value.const.tensor
+    if value.content is None or value.node is not None or not all(isinstance(size, int) for size in value.content):
+        return None
+    data = torch.tensor(value.content)
+    return data.reshape(()) if value.rank == 0 else data
 
 
 _BLOCKS = {"If": ("then_branch", "else_branch"), "Loop": ("body",), "Scan": ("body",)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +14,10 @@ from onnxport.capture import schema as schemas
 from onnxport.capture import scratch as jit
 from onnxport.capture import torch_private
 from onnxport.lower import scalars, structural
-from onnxport.ops.registry import NEUTRAL
+from onnxport.symbolics import calling
 from onnxport.symbolics.context import ATEN_DOMAIN, GraphContext
 from onnxport.symbolics.registry import Snapshot
+from onnxport.symbolics.table import Table
 from onnxport.target import dims
 from onnxport.target.builder import Builder
 from onnxport.target.dims import Dim
@@ -27,7 +27,6 @@ from onnxport.target.value import DataType, Value
 if TYPE_CHECKING:
     from onnxport.lower.lowering import Lowering
 
-_PYTHON = "prim::PythonOp"
 _SEQUENCES_FROM = 11
 Handler = Callable[["Lowering", Node, dict[str, Any]], Any]
 
@@ -35,33 +34,37 @@ Handler = Callable[["Lowering", Node, dict[str, Any]], Any]
 class Foreign:
     """What one export does with operators that its own library leaves alone, or that the user wants otherwise.
 
-    functions: the registered symbolic functions.   keep: "no", "domain" (an unknown operator becomes a node of its own domain),
+    functions: the registered symbolic functions.   table: (operator, overload) -> functions of a `custom_translation_table`, which go before
+    them; the overload None is all of them.   keep: "no", "domain" (an unknown operator becomes a node of its own domain),
     "aten" (an unknown ATen operator becomes an ATen node), "all aten".
     """
 
-    def __init__(self, functions: Snapshot | None, opset: int, keep: str = "no"):
-        self.functions, self.opset, self.keep = functions or Snapshot(), opset, keep
+    def __init__(self, functions: Snapshot | None, table: Table, opset: int, keep: str = "no"):
+        self.functions, self.table, self.opset, self.keep = functions or Snapshot(), table, opset, keep
 
     def is_registered(self, node: Node) -> bool:
-        """Whether a symbolic function is registered for this very name (`add_`, and not for `add`)."""
-        return self.functions.find(node.op, node.overload, self.opset) is not None
+        """Whether a symbolic function is given for this very name (`add_`, and not for `add`)."""
+        return bool(self._in_table(node)) or self.functions.find(node.op, node.overload, self.opset) is not None
 
     def takes_functions(self) -> bool:
         """Whether a symbolic function is registered for every `autograd.Function`."""
-        return self.functions.find(_PYTHON, "", self.opset) is not None
+        return self.functions.find(calling.PYTHON, "", self.opset) is not None
 
     def find(self, node: Node) -> Handler | None:
         """What goes before the built-in translation."""
+        scripted = self._in_table(node)
+        if scripted:
+            return lambda low, node, args: self._by_table(low, node, args, scripted)
         found = self.functions.find(node.op, node.overload, self.opset)
         if found is not None:
             return lambda low, node, args: self._registered(low, node, args, *found)
-        if node.op == _PYTHON and "function" in node.args:
+        if node.op == calling.PYTHON and "function" in node.args:
             return _python_op
         return _replace_by_aten if self.keep == "all aten" and _is_aten(node) and not _is_python(node) else None
 
     def fallback(self, node: Node) -> Handler | None:
         """What goes where there is no built-in translation."""
-        if self.keep == "domain" and node.op != _PYTHON:
+        if self.keep == "domain" and node.op != calling.PYTHON:
             return _keep_node
         return _keep_aten if self.keep in ("aten", "all aten") and _is_aten(node) else None
 
@@ -69,16 +72,33 @@ class Foreign:
         """The lowest opset above that of the export for which a symbolic function is registered."""
         return self.functions.since(node.op, node.overload, self.opset)
 
+    def _in_table(self, node: Node) -> tuple[Callable[..., Any], ...]:
+        return self.table.get((node.op, node.overload)) or self.table.get((node.op, None), ())
+
+    def _by_table(self, low: Lowering, node: Node, args: dict[str, Any], functions: Sequence[Callable[..., Any]]) -> Any:
+        from onnxport.symbolics import scripted
+
+        made = scripted.translate(low.g, node, args, functions)
+        if made is not None:
+            return _finished(low.g, node, args, made)
+        return self._instead(low, node, args, functions[-1])
+
+    def _instead(self, low: Lowering, node: Node, args: dict[str, Any], function: Callable[..., Any]) -> Any:
+        """What goes where a function said that it cannot convert an operator."""
+        kept = self.fallback(node)
+        if kept is None:
+            raise calling.cannot(node, function)
+        return kept(low, node, args)
+
     def _registered(self, low: Lowering, node: Node, args: dict[str, Any], since: int, function: Callable[..., Any]) -> Any:
         namespace = node.op.partition("::")[0]
         g = GraphContext(low.g, form=since, namespace=namespace, call=_caller(low, node))
-        if node.op == _PYTHON:
+        if node.op == calling.PYTHON:
             return _any_python_op(g, low, node, args, function)
         named = {name: g.value(_spelled(arg)) for name, arg in args.items()}
-        positional, keywords = _arguments(node, function, named, args)
+        positional, keywords = calling.arguments(node, function, named, args)
         result = _call(g, node, function, positional, keywords)
-        kept = self.fallback(node) if result is None else None
-        return _results(g, node, args, function, result) if kept is None else kept(low, node, args)
+        return self._instead(low, node, args, function) if result is None else _results(g, node, args, function, result)
 
 
 def _is_aten(node: Node) -> bool:
@@ -95,75 +115,15 @@ def _spelled(arg: Any) -> Any:
     return NUMBERS[arg] if isinstance(arg, torch.dtype) else arg
 
 
-# ---------------------------------------------------------------------- calls
-
-
-def _arguments(node: Node, function: Callable[..., Any], named: dict[str, Any], args: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-    """How the operator's arguments are passed: in order, or by name where the function has the names in another order.
-
-    A function may leave out arguments at the end that have their default value.
-    """
-    takes = _parameters(function)
-    if takes is None:
-        return list(named.values()), {}
-    names = list(named)
-    if [p for p, _ in takes] != names[: len(takes)] and {p for p, has_default in takes if not has_default} <= set(names):
-        known = {p: named[p] for p, _ in takes if p in named}
-        if _may_leave_out(node, args, [n for n in names if n not in known]):
-            return [], known
-    if len(takes) >= len(names) or _may_leave_out(node, args, names[len(takes):]):
-        return list(named.values())[: len(takes)], {}
-    raise _signature(node, function, names)
-
-
-def _may_leave_out(node: Node, args: dict[str, Any], names: Sequence[str]) -> bool:
-    defaults = node.schema.defaults() if node.schema is not None else {}
-    return all(n in NEUTRAL or (n in defaults and not isinstance(args[n], Value) and defaults[n] == args[n]) for n in names)
-
-
-def _parameters(function: Callable[..., Any]) -> list[tuple[str, bool]] | None:
-    """(name, has a default) of what a function takes behind `g`; None where it takes whatever comes."""
-    try:
-        parameters = list(inspect.signature(function).parameters.values())
-    except (TypeError, ValueError):
-        return None
-    if any(p.kind == p.VAR_POSITIONAL for p in parameters):
-        return None
-    skipped = 2 if _wants_context(function) else 1
-    found = [(p.name, p.default is not p.empty) for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    return found[skipped:]
-
-
-def _wants_context(function: Callable[..., Any]) -> bool:
-    """Whether a function is of the kind that takes a `SymbolicContext` before the graph."""
-    try:
-        first = next(iter(inspect.signature(function).parameters.values()), None)
-    except (TypeError, ValueError):
-        return False
-    return first is not None and (first.annotation == "SymbolicContext" or getattr(first.annotation, "__name__", "") == "SymbolicContext")
-
-
 def _call(g: GraphContext, node: Node, function: Callable[..., Any], positional: list[Any], keywords: dict[str, Any]) -> Any:
     g.original_node = _original(g, node, positional or list(keywords.values()))
     first: list[Any] = [g]
-    if _wants_context(function):
+    if calling.wants_context(function):
         from onnxport.symbolics.old_context import SymbolicContext
 
         first = [SymbolicContext(g.params_dict, g.env, g.original_node, g.graph.block()), g]
-    try:
-        inspect.signature(function).bind(*first, *positional, **keywords)
-    except TypeError as cause:
-        raise _signature(node, function, list(keywords) or _argument_names(node), str(cause)) from cause
-    except ValueError:  # it has no signature
-        pass
-    with torch_private.exporting(), jit.exporting_opset(g.builder.opset):
-        try:
-            return function(*first, *positional, **keywords)
-        except (errors.OnnxExporterError, RecursionError, MemoryError):
-            raise
-        except Exception as cause:  # whatever its author wrote
-            raise errors.UnsupportedError(
-                f"the symbolic function {_name(function)} for {_op(node)} failed ({type(cause).__name__}: {cause})") from cause
+    names = ["g", *(keywords or calling.argument_names(node))]
+    return calling.call(node, function, g.builder.opset, [*first, *positional], keywords, names)
 
 
 def _original(g: GraphContext, node: Node, values: list[Any]) -> Any:
@@ -175,51 +135,21 @@ def _original(g: GraphContext, node: Node, values: list[Any]) -> Any:
     return made
 
 
-def _argument_names(node: Node) -> list[str]:
-    """What a symbolic function is given, as the operator (of an `autograd.Function`: its forward) calls it."""
-    if node.op != _PYTHON:
-        return list(node.args)
-    function = node.args["function"]
-    names = list(inspect.signature(function.forward).parameters)
-    return names[function.setup_context is torch.autograd.Function.setup_context:][: len(node.args["convention"])]
-
-
-def _signature(node: Node, function: Callable[..., Any], names: list[str], why: str = "") -> errors.SymbolicFunctionError:
-    try:
-        takes = str(inspect.signature(function))
-    except (TypeError, ValueError):  # pragma: no cover - a builtin
-        takes = "(?)"
-    return errors.SymbolicFunctionError(
-        f"the symbolic function {_name(function)}{takes} for {_op(node)} cannot be called with (g, {', '.join(names)}){': ' + why if why else ''}")
-
-
-def _name(function: Any) -> str:
-    return getattr(function, "__qualname__", None) or type(function).__name__
-
-
-def _op(node: Node) -> str:
-    return str(node.args["function"].__qualname__) if node.op == _PYTHON else node.op
-
-
 def _results(g: GraphContext, node: Node, args: dict[str, Any], function: Callable[..., Any], result: Any) -> Any:
     """What the function returned, as the builder's values; as many as the operator has outputs."""
-    if result is None:
-        raise errors.UnsupportedOperatorError(f"Couldn't export operator {_op(node)}: the symbolic function {_name(function)} returned None, "
-                                              "which says that it cannot convert it")
-    several = list(result) if isinstance(result, (list, tuple)) else [result]
-    listed = len(node.outputs) == 1 and node.outputs[0].kind == "list"
-    if len(several) != len(node.outputs) and not listed:
-        raise errors.SymbolicFunctionError(
-            f"the symbolic function {_name(function)} returned {len(several)} values for {_op(node)}, which has {len(node.outputs)} outputs")
-    made = []
-    for item in several:
+    made: list[Any] = []
+    for item in calling.several(node, function, result):
         if item is not None and not jit.is_value(item):
-            raise errors.SymbolicFunctionError(f"the symbolic function {_name(function)} for {_op(node)} returned a {type(item).__name__}, "
-                                               "not a torch._C.Value, a list of them, or None")
+            raise calling.wrong_result(node, function, item, "a torch._C.Value")
         made.append(None if item is None else g.result(item))
-    if listed:
+    return _finished(g.builder, node, args, made)
+
+
+def _finished(g: Builder, node: Node, args: dict[str, Any], made: list[Any]) -> Any:
+    """The results with what is known of their types; one, or as many as the operator has outputs."""
+    if calling.is_list(node):
         return made
-    _typed(g.builder, node, args, made)
+    _typed(g, node, args, made)
     return made[0] if len(made) == 1 else made
 
 

@@ -40,6 +40,13 @@ def is_known(op_type: str) -> bool:
     return next(_history(op_type, NEWEST), None) is not None
 
 
+def write(g: Builder, node: Written, opset: int) -> list[Value]:
+    """The outputs of a node that is written in the form of `opset`."""
+    made = newest(g, node, opset)
+    align(g, made)
+    return g.several(made.op_type, *made.inputs, outputs=made.outputs, **made.attrs)
+
+
 def newest(g: Builder, node: Written, opset: int) -> Written:
     """The node in the newest form.
 
@@ -224,10 +231,17 @@ def _dropout(g: Builder, node: Written, schema: Schema) -> Written:
     return node
 
 
+def _cast_like(g: Builder, node: Written, schema: Schema) -> Written:
+    """Where the type is known, it is a Cast, which is older."""
+    like = node.inputs[1]
+    return node if like is None or like.dtype is None else Written("Cast", node.inputs[:1], {"to": like.dtype}, 1)
+
+
 _Change = Callable[["Builder", Written, Schema], Written]
 _CHANGES: dict[str, _Change] = {
     "Softmax": _softmax, "LogSoftmax": _softmax, "Hardmax": _softmax, "Split": _split, "Upsample": _upsample, "Resize": _resize,
     "RoiAlign": _roi_align, "GridSample": _grid_sample, "BatchNormalization": _batch_normalization, "Dropout": _dropout,
+    "CastLike": _cast_like,
 }
 
 
