@@ -15,7 +15,7 @@ import torch
 from onnxport import errors
 from onnxport.aten.graph import Axis, Block, Graph, Mutation, Node, Read, Value
 from onnxport.calls import Call
-from onnxport.capture import composites, decisions, dynamic, functions, fx, higher, torch_private, wider
+from onnxport.capture import composites, decisions, dynamic, functions, fx, higher, imagined, torch_private, wider
 from onnxport.capture.dynamic import Wanted
 from onnxport.capture.fx_values import constant, typed
 from onnxport.capture.retraced import Retraced
@@ -111,7 +111,7 @@ def _compiled(call: Call, tensors: Sequence[torch.Tensor], names: Sequence[str],
     shapes = tuple({axis: ask.dim for axis, ask in asks.items()} or None for asks in wanted)
     with (torch_private.exporting(), torch_private.slow_attention(), torch_private.any_size(), torch.no_grad(), state.unchanged(),
           decisions.noted(), torch_private.assignments_followed(), torch_private.quiet("torch.fx.experimental.symbolic_shapes"),
-          functions.kept() as kept):
+          imagined.results(), functions.kept() as kept):
         try:
             if retrace:
                 flat = Retraced(flat, tensors, wanted)

@@ -36,6 +36,9 @@ _ASSERTIONS = frozenset({"aten::_assert_async", "aten::sym_constrain_range", "at
 # torch.export's names for what other captures call otherwise.
 _RENAMED = {"aten::sym_size": "aten::size", "aten::sym_numel": "aten::numel", "aten::_local_scalar_dense": "aten::item"}
 
+# Their results have other dtypes than PyTorch tells.
+_MISTOLD = frozenset({"quantized_decomposed::choose_qparams_per_token"})
+
 
 class Source:
     """The stack of an FX node, innermost frame first, put into words only where somebody asks."""
@@ -182,6 +185,9 @@ class Reader:
         value = node.meta.get("val")
         many = len(schema.returns) > 1
         outputs = [typed(v) for v in value] if many and isinstance(value, (list, tuple)) else [typed(value)]
+        if schema.name in _MISTOLD:
+            for output in outputs:
+                output.dtype, output.unknown = None, True
         name = _RENAMED.get(schema.name, schema.name)
         if name == "aten::item" and outputs[0].kind == "int":
             name = "aten::Int"

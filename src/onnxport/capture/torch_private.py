@@ -46,12 +46,14 @@ __all__ = [
     "decomposition",
     "eager_functions",
     "exporting",
+    "forget",
     "forward_of",
     "get_tracing_state",
     "get_value_trace",
     "guards_of",
     "hook_on_guards",
     "inline",
+    "is_imaginable",
     "is_imagined",
     "is_tracing",
     "known_to_scripts",
@@ -142,6 +144,16 @@ def forward_of(function: Any, args: Sequence[Any]) -> Any:
     context: Any = torch.autograd.function.FunctionCtx()
     context.needs_input_grad = (False,) * len(args)
     return function.forward(context, *args)
+
+
+def is_imaginable(name: str) -> bool:
+    """Whether PyTorch says what an operator gives without running it."""
+    return any(torch._C._dispatch_has_kernel_for_dispatch_key(name, key) for key in ("Meta", "CompositeExplicitAutograd"))
+
+
+def forget(library: torch.library.Library) -> None:
+    """Takes back what a library has registered."""
+    library._destroy()
 
 
 def without_modes() -> contextlib.AbstractContextManager[Any]:
