@@ -2,34 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-import torch
-
 from onnxport import errors
+from onnxport.ops.elimination import eliminated, inverse, lu, substituted
+from onnxport.ops.matrices import column_numbers, diagonal_of, first_true, identity, is_zero, same_batch, swapped
 from onnxport.ops.reduction import reduce
 from onnxport.ops.registry import aten
 from onnxport.ops.support import axis_of, cast, rank_of, shape_of
 from onnxport.target.builder import Builder
 from onnxport.target.dims import product
-from onnxport.target.shape_helpers import broadcast
-from onnxport.target.sizes import reshape, unsqueeze
+from onnxport.target.sizes import expand, reshape, squeeze, unsqueeze
 from onnxport.target.value import DataType, Value
-
-_LARGEST = 8  # rows of a matrix that is eliminated row by row; each costs some nodes
-
-
-def _size(x: Value, what: str) -> int:
-    """The rows of a square matrix, a fixed number."""
-    rows = shape_of(x)[-1]
-    if not isinstance(rows, int):
-        raise errors.UnsupportedError(f"{what} of matrices of a dynamic size, {rows}")
-    return rows
-
-
-def identity(g: Builder, size: int, dtype: DataType | None) -> Value:
-    """The identity matrix."""
-    return g.const(torch.eye(size), dtype)
 
 
 @aten
@@ -52,10 +34,9 @@ def trace(g: Builder, self: Value) -> Value:
 @aten("linalg_matrix_power", "matrix_power")
 def linalg_matrix_power(g: Builder, self: Value, n: int) -> Value:
     """linalg_matrix_power(Tensor self, int n) -> Tensor. ONNX MatMul, about 2 log2(n) of them; negative powers of the inverse."""
-    base = self if n >= 0 else inverse(g, self)
+    base = self if n >= 0 else inverse(g, self)[0]
     if n == 0:
-        eye = identity(g, _size(self, "the power 0"), self.dtype)
-        return g.op("Expand", eye, g.sizes(shape_of(self)))
+        return expand(g, identity(g, shape_of(self)[-1], self.dtype), shape_of(self))
     result: Value | None = None
     rest = abs(n)
     while rest:
@@ -67,239 +48,143 @@ def linalg_matrix_power(g: Builder, self: Value, n: int) -> Value:
     return result
 
 
-# ---------------------------------------------------------------------- elimination
-
-
-def _row(g: Builder, x: Value, i: int) -> Value:
-    """Row i of matrices, as (..., 1, columns)."""
-    return g.op("Gather", x, g.const([i]), axis=rank_of(x) - 2)
-
-
-def _column(g: Builder, x: Value, i: int) -> Value:
-    """Column i, as (..., rows, 1)."""
-    return g.op("Gather", x, g.const([i]), axis=rank_of(x) - 1)
-
-
-def eliminated(g: Builder, a: Value, right: Value, what: str) -> tuple[Value, Value]:
-    """(the solution of a @ solution = right, the determinant (..., 1, 1) of a), by Gauss and Jordan with the largest pivot.
-
-    a (..., n, n), right (..., n, k).
-    """
-    n = _size(a, what)
-    if n == 0:
-        return right, g.op("Expand", g.const(1.0, a.dtype), g.sizes([*shape_of(a)[:-2], 1, 1]))
-    if n > _LARGEST:
-        raise errors.UnsupportedError(f"{what} of matrices of {n} rows: ONNX has no operator, and more than {_LARGEST} are not written out")
-    if g.opset < 11:
-        raise errors.UnsupportedError(f"{what} needs opset 11 or higher (opset_version={g.opset} was asked)")
-    whole = g.op("Concat", a, right, axis=rank_of(a) - 1)
-    determinant: Value | None = None
-    numbers = g.const(torch.arange(n).reshape(n, 1))
-    for i in range(n):
-        # The row with the largest element from i on comes to place i: a permutation, as a product with rows of the identity.
-        column = _column(g, whole, i)
-        below = g.op("Where", g.op("Less", numbers, g.const(i)), g.const(-1.0, a.dtype), g.op("Abs", column))
-        best = g.op("ArgMax", below, axis=rank_of(a) - 2, keepdims=1)
-        here = g.const(i)
-        at_best, at_here = g.op("Equal", numbers, best), g.op("Equal", numbers, here)
-        chosen = g.op("ReduceSum", g.op("Where", at_best, whole, g.const(0.0, a.dtype)), g.const([rank_of(a) - 2]), keepdims=1)
-        old = _row(g, whole, i)
-        whole = g.op("Where", at_here, chosen, g.op("Where", at_best, old, whole))
-        pivot = _column(g, chosen, i)
-        sign = g.op("Where", g.op("Equal", best, here), g.const(1.0, a.dtype), g.const(-1.0, a.dtype))
-        signed = g.op("Mul", pivot, sign)
-        determinant = signed if determinant is None else g.op("Mul", determinant, signed)
-        unit = g.op("Div", chosen, pivot)
-        factors = g.op("Where", at_here, g.const(0.0, a.dtype), _column(g, whole, i))
-        whole = g.op("Where", at_here, unit, g.op("Sub", whole, g.op("Mul", factors, unit)))
-    assert determinant is not None
-    solution = g.op("Slice", whole, g.const([n]), g.const([2**63 - 1]), g.const([rank_of(a) - 1]))
-    return solution, determinant
-
-
-def inverse(g: Builder, x: Value) -> Value:
-    """The inverse of each matrix."""
-    n = _size(x, "the inverse")
-    eye = identity(g, n, x.dtype)
-    batch = shape_of(x)[:-2]
-    right = g.op("Expand", eye, g.sizes([*batch, n, n])) if batch else eye
-    return eliminated(g, x, right, "the inverse")[0]
+# ---------------------------------------------------------------------- inverses and determinants
 
 
 @aten("linalg_inv", "inverse")
 def linalg_inv(g: Builder, A: Value | None = None, self: Value | None = None) -> Value:
-    """linalg_inv(Tensor A) -> Tensor; inverse(Tensor self) -> Tensor. By elimination, up to 8 rows."""
+    """linalg_inv(Tensor A) -> Tensor; inverse(Tensor self) -> Tensor. By elimination."""
     x = A if A is not None else self
     assert x is not None
-    return inverse(g, x)
+    return inverse(g, x)[0]
 
 
 @aten
 def linalg_inv_ex(g: Builder, A: Value, check_errors: bool = False) -> tuple[Value, Value]:
-    """linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info). info is 0: not singular."""
-    return inverse(g, A), _no_info(g, A)
-
-
-def _no_info(g: Builder, x: Value) -> Value:
-    batch = shape_of(x)[:-2]
-    zero = g.const(0, DataType.INT32)
-    return g.op("Expand", zero, g.sizes(batch)) if batch else zero
+    """linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info). info: the first pivot that is 0, or 0."""
+    result, pivots = inverse(g, A)
+    return result, first_true(g, is_zero(g, pivots))
 
 
 @aten("linalg_det", "det")
 def linalg_det(g: Builder, A: Value | None = None, self: Value | None = None) -> Value:
-    """linalg_det(Tensor A) -> Tensor; det(Tensor self) -> Tensor. ONNX Det of float32, else by elimination."""
+    """linalg_det(Tensor A) -> Tensor; det(Tensor self) -> Tensor. ONNX Det of float32, else of the LU factors."""
     x = A if A is not None else self
     assert x is not None
     if x.dtype == DataType.FLOAT and g.opset >= 11:
         return g.op("Det", x)
-    first = _column(g, x, 0) if _size(x, "the determinant") else x
-    determinant = eliminated(g, x, first, "the determinant")[1]
-    return g.op("Squeeze", determinant, g.const([rank_of(x) - 2, rank_of(x) - 1]))
+    diagonal, sign = _diagonal_of_factors(g, x)
+    return g.op("Mul", sign, reduce(g, "ReduceProd", diagonal, [rank_of(diagonal) - 1], False))
+
+
+def _diagonal_of_factors(g: Builder, x: Value) -> tuple[Value, Value]:
+    """(the diagonal of U, whether rows were exchanged an odd number of times as -1 or 1): their product is the determinant."""
+    packed, pivots = lu(g, x)
+    places = g.op("Add", column_numbers(g, shape_of(x)[-1]), g.const(1))
+    moved = g.op("Equal", g.op("Cast", pivots, to=DataType.INT64), places)
+    signs = g.op("Where", moved, g.const(1.0, x.dtype), g.const(-1.0, x.dtype))
+    return diagonal_of(g, packed), reduce(g, "ReduceProd", signs, [rank_of(signs) - 1], False)
 
 
 @aten
 def logdet(g: Builder, self: Value) -> Value:
-    """logdet(Tensor self) -> Tensor. ONNX Det, Log."""
-    return g.op("Log", linalg_det(g, self))
+    """logdet(Tensor self) -> Tensor. NaN where the determinant is negative. As linalg_slogdet."""
+    sign, logarithm = linalg_slogdet(g, self)
+    return g.op("Where", g.op("Less", sign, g.const(0.0, sign.dtype)), g.const(float("nan"), sign.dtype), logarithm)
 
 
 @aten("linalg_slogdet", "slogdet")
 def linalg_slogdet(g: Builder, A: Value | None = None, self: Value | None = None) -> tuple[Value, Value]:
-    """linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet). ONNX Det, Sign, Abs, Log."""
-    determinant = linalg_det(g, A, self)
-    return g.op("Sign", determinant), g.op("Log", g.op("Abs", determinant))
+    """linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet). ONNX Log of the diagonal of U: the determinant itself could overflow."""
+    x = A if A is not None else self
+    assert x is not None
+    diagonal, sign = _diagonal_of_factors(g, x)
+    axis = [rank_of(diagonal) - 1]
+    signs = g.op("Mul", sign, reduce(g, "ReduceProd", g.op("Sign", diagonal), axis, False))
+    return signs, reduce(g, "ReduceSum", g.op("Log", g.op("Abs", diagonal)), axis, False)
+
+
+# ---------------------------------------------------------------------- solutions
 
 
 @aten
 def linalg_solve(g: Builder, A: Value, B: Value, left: bool = True) -> Value:
-    """linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor. By elimination, up to 8 rows."""
-    return _solved(g, A, B, left)
+    """linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor. By elimination."""
+    return _solved(g, A, B, left)[0]
 
 
 @aten
 def linalg_solve_ex(g: Builder, A: Value, B: Value, left: bool = True, check_errors: bool = False) -> tuple[Value, Value]:
-    """linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor info)"""
-    return _solved(g, A, B, left), _no_info(g, A)
+    """linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor info). info as linalg_inv_ex."""
+    result, pivots = _solved(g, A, B, left)
+    return result, first_true(g, is_zero(g, pivots))
 
 
-def _solved(g: Builder, a: Value, b: Value, left: bool) -> Value:
+def _solved(g: Builder, a: Value, b: Value, left: bool) -> tuple[Value, Value]:
+    """(the solution, the pivots)."""
+    pivots: list[Value] = []
+
+    def solve(a: Value, b: Value) -> Value:
+        solution, found = eliminated(g, *same_batch(g, a, b))
+        pivots.append(found)
+        return solution
+
     vector = rank_of(b) == 1 or (rank_of(b) == rank_of(a) - 1 and shape_of(b) == shape_of(a)[:-1])
-    if vector:
-        b = unsqueeze(g, b, [rank_of(b)])
-    swap: Callable[[Value], Value] = lambda v: g.op("Transpose", v, perm=[*range(rank_of(v) - 2), rank_of(v) - 1, rank_of(v) - 2])
-    if not left:
-        a, b = swap(a), swap(b)
-    a, b = _same_batch(g, a, b)
-    result = eliminated(g, a, b, "the solution")[0]
-    if not left:
-        result = swap(result)
-    return g.op("Squeeze", result, g.const([rank_of(result) - 1])) if vector else result
-
-
-def _same_batch(g: Builder, a: Value, b: Value) -> tuple[Value, Value]:
-    """Both with the same leading dims, as Concat wants them."""
-    if shape_of(a)[:-2] == shape_of(b)[:-2]:
-        return a, b
-    batch = broadcast(shape_of(a)[:-2], shape_of(b)[:-2])
-    if batch is None or None in batch:
-        raise errors.UnsupportedError("dims of which only the run knows whether they broadcast")
-    a, b = (g.op("Expand", v, g.sizes([*batch, *shape_of(v)[-2:]])) for v in (a, b))  # type: ignore[list-item]
-    return a, b
+    b = unsqueeze(g, b, [rank_of(b)]) if vector else b
+    result = solve(a, b) if left else swapped(g, solve(swapped(g, a), swapped(g, b)))
+    return squeeze(g, result, [rank_of(result) - 1]) if vector else result, pivots[0]
 
 
 @aten
 def linalg_solve_triangular(g: Builder, self: Value, B: Value, upper: bool, left: bool = True, unitriangular: bool = False) -> Value:
     """linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor
 
-    The other triangle is not read. By elimination, up to 8 rows.
+    The other triangle is not read. By substitution, row after row.
     """
-    n = _size(self, "the triangular solution")
-    ones = torch.ones(n, n, dtype=torch.bool)
-    mask = ones.triu(int(unitriangular)) if upper else ones.tril(-int(unitriangular))
-    a = g.op("Where", g.const(mask), self, g.const(0.0, self.dtype))
-    return _solved(g, g.op("Add", a, identity(g, n, self.dtype)) if unitriangular else a, B, left)
-
-
-@aten
-def linalg_cholesky(g: Builder, self: Value, upper: bool = False) -> Value:
-    """linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor
-
-    Column after column, up to 8 rows. ONNX MatMul, Sqrt, Div, Where.
-    """
-    n = _size(self, "the Cholesky factor")
-    if n == 0:
-        return self
-    if n > _LARGEST:
-        raise errors.UnsupportedError(f"the Cholesky factor of matrices of {n} rows: more than {_LARGEST} are not written out")
-    if g.opset < 9:
-        raise errors.UnsupportedError(f"the Cholesky factor needs opset 9 or higher (opset_version={g.opset} was asked)")
-    rest, columns = self, []
-    numbers = torch.arange(n).reshape(n, 1)
-    last = rank_of(self) - 1
-    for i in range(n):
-        column = g.op("Where", g.const(numbers >= i), _column(g, rest, i), g.const(0.0, self.dtype))
-        column = g.op("Div", column, g.op("Sqrt", _row(g, column, i)))
-        columns.append(column)
-        if i < n - 1:
-            rest = g.op("Sub", rest, g.op("MatMul", column, g.op("Transpose", column, perm=[*range(last - 1), last, last - 1])))
-    result = g.op("Concat", *columns, axis=last)
-    return g.op("Transpose", result, perm=[*range(last - 1), last, last - 1]) if upper else result
-
-
-@aten
-def linalg_cholesky_ex(g: Builder, self: Value, upper: bool = False, check_errors: bool = False) -> tuple[Value, Value]:
-    """linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)"""
-    return linalg_cholesky(g, self, upper), _no_info(g, self)
-
-
-@aten
-def cholesky_solve(g: Builder, self: Value, input2: Value, upper: bool = False) -> Value:
-    """cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor. The solution for the matrix of which input2 is the factor."""
-    return _solved(g, _of_factor(g, input2, upper), self, True)
-
-
-@aten
-def cholesky_inverse(g: Builder, self: Value, upper: bool = False) -> Value:
-    """cholesky_inverse(Tensor self, bool upper=False) -> Tensor. The inverse of the matrix of which self is the factor."""
-    return inverse(g, _of_factor(g, self, upper))
-
-
-def _of_factor(g: Builder, factor: Value, upper: bool) -> Value:
-    """L L' of the lower triangle, or U' U of the upper one; the other triangle is not read."""
-    n, last = _size(factor, "a Cholesky factor"), rank_of(factor) - 1
-    ones = torch.ones(n, n, dtype=torch.bool)
-    factor = g.op("Where", g.const(ones.triu() if upper else ones.tril()), factor, g.const(0.0, factor.dtype))
-    other = g.op("Transpose", factor, perm=[*range(last - 1), last, last - 1])
-    return g.op("MatMul", other, factor) if upper else g.op("MatMul", factor, other)
+    if left:
+        return substituted(g, *same_batch(g, self, B), upper, unitriangular)
+    a, b = same_batch(g, swapped(g, self), swapped(g, B))
+    return swapped(g, substituted(g, a, b, not upper, unitriangular))
 
 
 @aten
 def triangular_solve(g: Builder, self: Value, A: Value, upper: bool = True, transpose: bool = False,
                      unitriangular: bool = False) -> tuple[Value, Value]:
     """triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False) -> (Tensor, Tensor A)"""
-    a, last = A, rank_of(A) - 1
-    if transpose:
-        a, upper = g.op("Transpose", A, perm=[*range(last - 1), last, last - 1]), not upper
-    return linalg_solve_triangular(g, a, self, upper, True, unitriangular), A
+    a, b = same_batch(g, A, self)
+    solution = substituted(g, swapped(g, a), b, not upper, unitriangular) if transpose else substituted(g, a, b, upper, unitriangular)
+    return solution, a
+
+
+@aten
+def cholesky_solve(g: Builder, self: Value, input2: Value, upper: bool = False) -> Value:
+    """cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor. The solution for the matrix of which input2 is the factor."""
+    factor, right = same_batch(g, swapped(g, input2) if upper else input2, self)
+    return substituted(g, swapped(g, factor), substituted(g, factor, right, False), True)
+
+
+@aten
+def cholesky_inverse(g: Builder, self: Value, upper: bool = False) -> Value:
+    """cholesky_inverse(Tensor self, bool upper=False) -> Tensor. The inverse of the matrix of which self is the factor."""
+    return cholesky_solve(g, expand(g, identity(g, shape_of(self)[-1], self.dtype), shape_of(self)), self, upper)
 
 
 @aten
 def linalg_tensorinv(g: Builder, self: Value, ind: int = 2) -> Value:
     """linalg_tensorinv(Tensor self, int ind=2) -> Tensor. The inverse of the matrix that the first `ind` dims and the others make."""
     rows, columns = shape_of(self)[:ind], shape_of(self)[ind:]
-    return reshape(g, inverse(g, reshape(g, self, [product(rows), product(columns)])), [*columns, *rows])
+    return reshape(g, inverse(g, reshape(g, self, [product(rows), product(columns)]))[0], [*columns, *rows])
 
 
 @aten
 def linalg_tensorsolve(g: Builder, self: Value, other: Value, dims: list[int] | None = None) -> Value:
-    """linalg_tensorsolve(Tensor self, Tensor other, int[]? dims=None) -> Tensor. By elimination, up to 8 unknowns."""
+    """linalg_tensorsolve(Tensor self, Tensor other, int[]? dims=None) -> Tensor. By elimination."""
     if dims is not None:
         moved = [axis_of(self, d) for d in dims]
         self = g.op("Transpose", self, perm=[*[a for a in range(rank_of(self)) if a not in moved], *moved])
     unknown = shape_of(self)[rank_of(other):]
     count = product(unknown)
-    return reshape(g, _solved(g, reshape(g, self, [count, count]), reshape(g, other, [count]), True), unknown)
+    return reshape(g, _solved(g, reshape(g, self, [count, count]), reshape(g, other, [count]), True)[0], unknown)
 
 
 # ---------------------------------------------------------------------- matrices of powers

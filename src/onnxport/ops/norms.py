@@ -8,6 +8,10 @@ from collections.abc import Sequence
 import torch
 
 from onnxport import errors
+from onnxport.ops.elimination import inverse
+from onnxport.ops.jacobi import singular_values
+from onnxport.ops.layout import permuted
+from onnxport.ops.matrices import full, is_zero
 from onnxport.ops.reduction import Axes, count, reduce, wide
 from onnxport.ops.registry import aten
 from onnxport.ops.support import Number, axes_of, axis_of, cast, promoted, rank_of, shape_of
@@ -70,23 +74,51 @@ def linalg_matrix_norm(g: Builder, self: Value, ord: Number | str = 2, dim: Sequ
     """linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2,-1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor
     linalg_matrix_norm.str_ord(Tensor self, str ord='fro', int[] dim=[-2,-1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor
 
-    "fro", 1, -1 and +-infinity; the others need singular values. ONNX ReduceL2, or ReduceL1 and ReduceMax or ReduceMin.
+    ONNX ReduceL2 ("fro"), or ReduceL1 and ReduceMax or ReduceMin; 2, -2 and "nuc" of singular values.
     """
     if ord == "fro":
         return _norm(g, self, 2, list(dim), keepdim, dtype)
-    if isinstance(ord, str) or abs(ord) not in (1, math.inf):
-        raise errors.UnsupportedError(f"the matrix norm of order {ord!r} needs singular values, which ONNX has no operator for")
     result_dtype = from_torch(dtype) if dtype is not None else self.dtype or DataType.FLOAT
     x = wide(g, cast(g, self, result_dtype))
     rows, columns = (axis_of(x, d) for d in dim)
-    if ord > 0 and count(x, [rows, columns]) == 0:
+    if (isinstance(ord, str) or ord > 0) and count(x, [rows, columns]) == 0:
         return cast(g, reduce(g, "ReduceL1", x, sorted([rows, columns]), keepdim), result_dtype)
+    if isinstance(ord, str) or abs(ord) not in (1, math.inf):
+        return cast(g, _of_singular_values(g, x, ord, rows, columns, keepdim), result_dtype)
     inner, outer = (rows, columns) if abs(ord) == 1 else (columns, rows)
     sums = reduce(g, "ReduceL1", x, [inner], True)
     result = reduce(g, "ReduceMax" if ord > 0 else "ReduceMin", sums, [outer], True)
     if not keepdim:
         result = g.op("Squeeze", result, g.const(sorted([rows, columns])))
     return cast(g, result, result_dtype)
+
+
+def _of_singular_values(g: Builder, x: Value, ord: Number | str, rows: int, columns: int, keepdim: bool) -> Value:
+    """Their sum, the largest or the smallest."""
+    if ord not in ("nuc", 2, -2):
+        raise errors.UnsupportedError(f"a matrix norm of order {ord!r}, which is none that PyTorch has")
+    others = [a for a in range(rank_of(x)) if a not in (rows, columns)]
+    values = singular_values(g, permuted(g, x, [*others, rows, columns]))
+    result = reduce(g, {"nuc": "ReduceSum", 2: "ReduceMax", -2: "ReduceMin"}[ord], values, [len(others)], False)
+    return unsqueeze(g, result, sorted([rows, columns])) if keepdim else result
+
+
+@aten
+def linalg_cond(g: Builder, self: Value, p: Number | str | None = None) -> Value:
+    """linalg_cond(Tensor self, Scalar? p=None) -> Tensor; linalg_cond.p_str(Tensor self, str p) -> Tensor
+
+    The greatest over the least singular value, or the norms of the matrix and of its inverse multiplied. Infinite for a singular matrix.
+    """
+    if 0 in shape_of(self)[-2:]:
+        return full(g, 0.0, shape_of(self)[:-2], self.dtype)
+    if p is None or p in (2, -2):
+        values = singular_values(g, self)
+        largest, smallest = (reduce(g, f"Reduce{which}", values, [rank_of(values) - 1], False) for which in ("Max", "Min"))
+        return g.op("Div", smallest, largest) if p == -2 else g.op("Div", largest, smallest)
+    inverted, pivots = inverse(g, self)
+    singular = reduce(g, "ReduceMax", cast(g, is_zero(g, pivots), DataType.INT32), [rank_of(pivots) - 1], False)
+    product = g.op("Mul", *(linalg_matrix_norm(g, x, p) for x in (self, inverted)))
+    return g.op("Where", cast(g, singular, DataType.BOOL), g.const(math.inf, self.dtype), product)
 
 
 @aten
