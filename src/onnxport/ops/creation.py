@@ -29,8 +29,9 @@ def _default(dtype: torch.dtype | None) -> DataType:
 # ---------------------------------------------------------------------- one value everywhere
 
 
-def filled(g: Builder, sizes: Sequence[Size], value: Any, dtype: DataType) -> Value:
+def filled(g: Builder, sizes: Sequence[Size], value: Any, dtype: DataType | None) -> Value:
     """A tensor of `sizes` that holds `value` everywhere. ONNX ConstantOfShape; Expand for a value that the graph computes."""
+    assert dtype is not None
     if not sizes:
         return tensor(g, value, dtype)
     if isinstance(value, (Value, Dim)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from onnxport.ops.attention import count_up
 from onnxport.ops.layout import merged, permuted
 from onnxport.ops.pieces import END, sliced
 from onnxport.ops.registry import aten
@@ -56,8 +57,8 @@ def diagonal_mask(g: Builder, rows: Size, columns: Size, offset: int) -> Value:
         if -rows < offset < columns:
             mask.diagonal(offset).fill_(True)
         return g.const(mask)
-    across, down = (g.op("Range", g.const(0), g.scalar(n), g.const(1)) for n in (columns, rows))
-    return g.op("Equal", across, sizes.unsqueeze(g, g.op("Add", down, g.const(offset)), [1]))
+    down = g.op("Add", count_up(g, rows), g.const(offset))
+    return g.op("Equal", count_up(g, columns), sizes.unsqueeze(g, down, [1]))
 
 
 @aten

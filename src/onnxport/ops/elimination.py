@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from onnxport.ops.attention import count_up
+from onnxport.ops.creation import filled
 from onnxport.ops.loops import repeated
 from onnxport.ops.matrices import (
     column,
-    column_numbers,
-    full,
     identity,
     is_zero,
     row,
@@ -55,9 +55,9 @@ def eliminated(g: Builder, a: Value, right: Value) -> tuple[Value, Value]:
         unit = g.op("Div", chosen, pivot)
         factors = g.op("Where", here, nothing, column(g, whole, at))
         whole = g.op("Where", here, unit, g.op("Sub", whole, g.op("Mul", factors, unit)))
-        return [whole, g.op("Where", g.op("Equal", column_numbers(g, n), at), pivot, pivots)]
+        return [whole, g.op("Where", g.op("Equal", count_up(g, n), at), pivot, pivots)]
 
-    pivots = full(g, 1.0, (*shape_of(a)[:-2], 1, n), a.dtype)
+    pivots = filled(g, (*shape_of(a)[:-2], 1, n), 1.0, a.dtype)
     whole, pivots = repeated(g, n, [g.op("Concat", a, right, axis=last), pivots], step)
     return sliced(g, whole, last, n), squeeze(g, pivots, [last - 1])
 
@@ -73,7 +73,7 @@ def lu(g: Builder, a: Value) -> tuple[Value, Value]:
     a (..., m, n), k the lesser of both. As LAPACK: the largest pivot of each column; a column of zeros is passed over.
     """
     *batch, m, n = shape_of(a)
-    rows, columns, nothing, k = row_numbers(g, m), column_numbers(g, n), g.const(0.0, a.dtype), dims.minimum(m, n)
+    rows, columns, nothing, k = row_numbers(g, m), count_up(g, n), g.const(0.0, a.dtype), dims.minimum(m, n)
 
     def step(at: Value, states: list[Value]) -> list[Value]:
         packed, pivots = states
@@ -86,9 +86,9 @@ def lu(g: Builder, a: Value) -> tuple[Value, Value]:
         packed = g.op("Sub", packed, g.op("Mul", factors, rest))
         packed = g.op("Where", g.op("And", below, g.op("Equal", columns, at)), factors, packed)
         number = g.op("Add", best, g.const(1))
-        return [packed, g.op("Where", g.op("Equal", column_numbers(g, k), at), number, pivots)]
+        return [packed, g.op("Where", g.op("Equal", count_up(g, k), at), number, pivots)]
 
-    packed, pivots = repeated(g, k, [a, full(g, 0, (*batch, 1, k), DataType.INT64)], step)
+    packed, pivots = repeated(g, k, [a, filled(g, (*batch, 1, k), 0, DataType.INT64)], step)
     return packed, g.op("Cast", squeeze(g, pivots, [len(batch)]), to=DataType.INT32)
 
 
@@ -108,7 +108,7 @@ def order_of(g: Builder, pivots: Value, rows: Size) -> Value:
 
 def permutation(g: Builder, pivots: Value, rows: Size, dtype: DataType | None) -> Value:
     """The matrix P with P @ L @ U = A, (..., rows, rows)."""
-    at_place = g.op("Equal", order_of(g, pivots, rows), column_numbers(g, rows))
+    at_place = g.op("Equal", order_of(g, pivots, rows), count_up(g, rows))
     return g.op("Cast", swapped(g, at_place), to=dtype)
 
 
@@ -127,13 +127,13 @@ def substituted(g: Builder, a: Value, right: Value, upper: bool, unit: bool = Fa
         found = rest if unit else g.op("Div", rest, column(g, line, at))
         return [g.op("Where", g.op("Equal", numbers, at), found, states[0])]
 
-    return repeated(g, n, [full(g, 0.0, shape_of(right), right.dtype)], step)[0]
+    return repeated(g, n, [filled(g, shape_of(right), 0.0, right.dtype)], step)[0]
 
 
 def cholesky(g: Builder, a: Value) -> Value:
     """The lower L with L @ L' = a, of which the lower triangle is read. Where a is not positive definite, NaN."""
     n = shape_of(a)[-1]
-    rows, columns = row_numbers(g, n), column_numbers(g, n)
+    rows, columns = row_numbers(g, n), count_up(g, n)
 
     def step(at: Value, states: list[Value]) -> list[Value]:
         factor = states[0]
@@ -143,4 +143,4 @@ def cholesky(g: Builder, a: Value) -> Value:
         below = g.op("Where", g.op("Less", rows, at), g.const(0.0, a.dtype), found)
         return [g.op("Where", here, below, factor)]
 
-    return repeated(g, n, [full(g, 0.0, shape_of(a), a.dtype)], step)[0]
+    return repeated(g, n, [filled(g, shape_of(a), 0.0, a.dtype)], step)[0]

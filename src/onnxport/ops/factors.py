@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from onnxport import errors
 from onnxport.ops import elimination, jacobi
+from onnxport.ops.creation import filled
 from onnxport.ops.elimination import permutation, substituted
-from onnxport.ops.matrices import diagonal_of, first_true, full, identity, is_zero, same_batch, swapped, triangle
+from onnxport.ops.matrices import diagonal_of, first_true, identity, is_zero, same_batch, swapped, triangle
 from onnxport.ops.pieces import sliced
 from onnxport.ops.registry import aten
 from onnxport.ops.support import rank_of, shape_of
@@ -54,7 +55,7 @@ def lu_unpack(g: Builder, LU_data: Value, LU_pivots: Value, unpack_data: bool = 
     """lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) -> (Tensor P, Tensor L, Tensor U)"""
     *_, m, n = shape_of(LU_data)
     last, k, dtype = rank_of(LU_data) - 1, dims.minimum(m, n), LU_data.dtype
-    nothing = full(g, 0.0, (0,), dtype)
+    nothing = filled(g, (0,), 0.0, dtype)
     order = permutation(g, LU_pivots, m, dtype) if unpack_pivots else nothing
     if not unpack_data:
         return order, nothing, nothing
@@ -119,7 +120,7 @@ def linalg_svd(g: Builder, A: Value, full_matrices: bool = True, compute_uv: boo
     By Jacobi's rotations, as a Loop until nothing is left to rotate. Which of its two signs a pair of vectors has is open, as in PyTorch.
     """
     if not compute_uv:
-        nothing = full(g, 0.0, (0,), A.dtype)
+        nothing = filled(g, (0,), 0.0, A.dtype)
         return nothing, jacobi.singular_values(g, A), nothing
     return jacobi.singular(g, A, full_matrices)
 
@@ -135,7 +136,7 @@ def svd(g: Builder, self: Value, some: bool = True, compute_uv: bool = True) -> 
     """svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V). As linalg_svd; without vectors, zeros."""
     *batch, m, n = shape_of(self)
     if not compute_uv:
-        return full(g, 0.0, (*batch, m, m), self.dtype), jacobi.singular_values(g, self), full(g, 0.0, (*batch, n, n), self.dtype)
+        return filled(g, (*batch, m, m), 0.0, self.dtype), jacobi.singular_values(g, self), filled(g, (*batch, n, n), 0.0, self.dtype)
     u, values, vh = jacobi.singular(g, self, not some)
     return u, values, swapped(g, vh)
 
@@ -150,7 +151,7 @@ def linalg_eigh(g: Builder, self: Value | None = None, A: Value | None = None, U
     x = A if A is not None else self
     assert x is not None
     values, vectors = jacobi.eigen(g, x, UPLO.upper() == "U")
-    return values, vectors if compute_v else full(g, 0.0, (0,), x.dtype)
+    return values, vectors if compute_v else filled(g, (0,), 0.0, x.dtype)
 
 
 @aten

@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from onnxport.ops.attention import count_up
+from onnxport.ops.creation import filled
 from onnxport.ops.loops import repeated
-from onnxport.ops.matrices import column_numbers, diagonal_of, full, identity, is_zero, swapped, triangle
+from onnxport.ops.matrices import diagonal_of, identity, is_zero, swapped, triangle
 from onnxport.ops.orthogonal import orthogonal, reflections
 from onnxport.ops.pieces import sliced
 from onnxport.ops.reduction import reduce
@@ -46,7 +48,7 @@ def rotated(g: Builder, a: Value, *, vectors: bool = True) -> Rotated:
     last, even = rank_of(a) - 1, dims.floordiv(n + 1, 2) * 2
     start = expand(g, identity(g, n, a.dtype), [*batch, n, n])
     if m == 0 or n == 0:
-        return Rotated(a, start, full(g, 1.0, (*batch, 1, 1), a.dtype))
+        return Rotated(a, start, filled(g, (*batch, 1, 1), 1.0, a.dtype))
     largest = reduce(g, "ReduceMax", g.op("Abs", a), [last - 1, last], True)
     scale = g.op("Where", is_zero(g, largest), g.const(1.0, a.dtype), largest)
     whole = g.op("Div", a, scale)
@@ -59,7 +61,7 @@ def _padded(g: Builder, x: Value, missing: Size) -> Value:
     """One column of zeros more, where their number is odd: it is at right angles with every other."""
     if missing == 0:
         return x
-    return g.op("Concat", x, full(g, 0.0, (*shape_of(x)[:-1], missing), x.dtype), axis=rank_of(x) - 1)
+    return g.op("Concat", x, filled(g, (*shape_of(x)[:-1], missing), 0.0, x.dtype), axis=rank_of(x) - 1)
 
 
 def _swept(g: Builder, x: Value, measured: Size, columns: Size) -> Value:
@@ -86,7 +88,7 @@ def _remainder(g: Builder, x: Value, divisor: Size) -> Value:
 
 def _next_places(g: Builder, columns: Size) -> Value:
     """Where the column at each place comes from: the first one stays, the others move around by one, up one half and down the other."""
-    half, place = dims.floordiv(columns, 2), column_numbers(g, columns)
+    half, place = dims.floordiv(columns, 2), count_up(g, columns)
     previous, following = g.op("Max", g.op("Sub", place, g.const(1)), g.const(0)), g.op("Add", place, g.const(1))
     moved = g.op("Where", g.op("Less", place, g.scalar(half)), previous, following)
     moved = g.op("Where", g.op("Equal", place, g.scalar(columns - 1)), g.scalar(half - 1), moved)
@@ -164,7 +166,7 @@ def singular(g: Builder, a: Value, full_matrices: bool) -> tuple[Value, Value, V
     if k == 0:
         square = [sliced(g, identity(g, size, a.dtype), 1, 0, size if full_matrices else 0) for size in (m, n)]
         u, v = (expand(g, x, [*batch, *shape_of(x)]) for x in square)
-        return u, full(g, 0.0, (*batch, 0), a.dtype), swapped(g, v)
+        return u, filled(g, (*batch, 0), 0.0, a.dtype), swapped(g, v)
     found = rotated(g, a)
     values, places = g.op("TopK", lengths(g, found), g.sizes([n]), outputs=2, axis=len(batch))
     columns, vectors = _ordered(g, found.columns, places), _ordered(g, found.vectors, places)
@@ -173,7 +175,7 @@ def singular(g: Builder, a: Value, full_matrices: bool) -> tuple[Value, Value, V
     corners = unsqueeze(g, diagonal_of(g, packed), [last - 1])
     signs = g.op("Where", g.op("Less", corners, g.const(0.0, a.dtype)), g.const(-1.0, a.dtype), g.const(1.0, a.dtype))
     if full_matrices:
-        signs = g.op("Concat", signs, full(g, 1.0, (*batch, 1, m - k), a.dtype), axis=last)
+        signs = g.op("Concat", signs, filled(g, (*batch, 1, m - k), 1.0, a.dtype), axis=last)
     vectors = vectors if full_matrices else sliced(g, vectors, last, 0, k)
     return g.op("Mul", u, signs), scaled_back(g, sliced(g, values, len(batch), 0, k), found), swapped(g, vectors)
 
@@ -191,7 +193,7 @@ def eigen(g: Builder, a: Value, upper: bool = False) -> tuple[Value, Value]:
     a, last = symmetric(g, a, upper), rank_of(a) - 1
     n = shape_of(a)[-1]
     if n == 0:
-        return full(g, 0.0, shape_of(a)[:-1], a.dtype), a
+        return filled(g, shape_of(a)[:-1], 0.0, a.dtype), a
     norm = _row_norm(g, a)
     unit = g.op("Where", is_zero(g, norm), g.const(1.0, a.dtype), norm)
     shrunk = g.op("Div", a, unit)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from onnxport import errors
+from onnxport.ops.attention import count_up
 from onnxport.ops.elimination import eliminated, inverse, lu, substituted
-from onnxport.ops.matrices import column_numbers, diagonal_of, first_true, identity, is_zero, same_batch, swapped
+from onnxport.ops.matrices import diagonal_of, first_true, identity, is_zero, same_batch, swapped
 from onnxport.ops.reduction import reduce
 from onnxport.ops.registry import aten
 from onnxport.ops.support import axis_of, cast, rank_of, shape_of
@@ -80,7 +81,7 @@ def linalg_det(g: Builder, A: Value | None = None, self: Value | None = None) ->
 def _diagonal_of_factors(g: Builder, x: Value) -> tuple[Value, Value]:
     """(the diagonal of U, whether rows were exchanged an odd number of times as -1 or 1): their product is the determinant."""
     packed, pivots = lu(g, x)
-    places = g.op("Add", column_numbers(g, shape_of(x)[-1]), g.const(1))
+    places = g.op("Add", count_up(g, shape_of(x)[-1]), g.const(1))
     moved = g.op("Equal", g.op("Cast", pivots, to=DataType.INT64), places)
     signs = g.op("Where", moved, g.const(1.0, x.dtype), g.const(-1.0, x.dtype))
     return diagonal_of(g, packed), reduce(g, "ReduceProd", signs, [rank_of(signs) - 1], False)
@@ -195,7 +196,5 @@ def linalg_vander(g: Builder, x: Value, N: int | None = None) -> Value:
     """linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor. x (..., n) -> (..., n, N) of powers 0 to N - 1. ONNX Pow."""
     x = reshape(g, x, [1]) if rank_of(x) == 0 else x
     count = shape_of(x)[-1] if N is None else N
-    if not isinstance(count, int):
-        raise errors.UnsupportedError(f"a Vandermonde matrix with a dynamic number of powers, {count}")
     x = x if x.dtype in (DataType.FLOAT, DataType.DOUBLE) else cast(g, x, DataType.INT64)
-    return g.op("Pow", unsqueeze(g, x, [axis_of(x, -1) + 1]), g.const(list(range(count)), x.dtype))
+    return g.op("Pow", unsqueeze(g, x, [axis_of(x, -1) + 1]), g.op("Cast", count_up(g, count), to=x.dtype))

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import torch
-
 from onnxport import errors
 from onnxport.ops.attention import count_up
+from onnxport.ops.creation import filled, tril, triu
+from onnxport.ops.diagonals import diagonal_mask
 from onnxport.ops.reduction import reduce
 from onnxport.ops.support import cast, rank_of, shape_of
 from onnxport.target.builder import Builder
 from onnxport.target.dims import Size
 from onnxport.target.shape_helpers import broadcast
 from onnxport.target.sizes import expand, unsqueeze
-from onnxport.target.value import DataType, Shape, Value
+from onnxport.target.value import DataType, Value
 
 
 def swapped(g: Builder, x: Value) -> Value:
@@ -36,35 +36,20 @@ def row_numbers(g: Builder, size: Size) -> Value:
     return unsqueeze(g, count_up(g, size), [1])
 
 
-def column_numbers(g: Builder, size: Size) -> Value:
-    """0, 1, ... as (size,)."""
-    return count_up(g, size)
-
-
 def identity(g: Builder, size: Size, dtype: DataType | None) -> Value:
     """The identity matrix."""
-    if isinstance(size, int):
-        return g.const(torch.eye(size), dtype)
-    return cast(g, g.op("Equal", row_numbers(g, size), column_numbers(g, size)), dtype or DataType.FLOAT)
-
-
-def full(g: Builder, number: float, sizes: Shape, dtype: DataType | None) -> Value:
-    """A tensor of one number."""
-    return expand(g, g.const(number, dtype), sizes)
+    return g.op("EyeLike", filled(g, [size, size], 0, dtype))
 
 
 def triangle(g: Builder, x: Value, upper: bool, offset: int = 0) -> Value:
-    """One triangle, zeros elsewhere, whatever stood there. offset: the diagonal from which on (upper) or up to which (lower) elements stay."""
-    *_, rows, columns = shape_of(x)
-    apart = g.op("Sub", column_numbers(g, columns), row_numbers(g, rows))
-    inside = g.op("Less", g.const(offset - 1), apart) if upper else g.op("Less", apart, g.const(offset + 1))
-    return g.op("Where", inside, x, g.const(0, x.dtype))
+    """One triangle, zeros elsewhere. offset: the diagonal from which on (upper) or up to which (lower) elements stay."""
+    return triu(g, x, offset) if upper else tril(g, x, offset)
 
 
 def diagonal_of(g: Builder, x: Value) -> Value:
     """The diagonals, (..., n), of square matrices or of ones with more rows than columns, as sums of columns in which nothing else is left."""
     *_, rows, columns = shape_of(x)
-    here = g.op("Equal", row_numbers(g, rows), column_numbers(g, columns))
+    here = diagonal_mask(g, rows, columns, 0)
     return reduce(g, "ReduceSum", g.op("Where", here, x, g.const(0, x.dtype)), [rank_of(x) - 2], False)
 
 
@@ -72,7 +57,7 @@ def first_true(g: Builder, x: Value) -> Value:
     """Of bools (..., n) the number of the first true one, counted from 1, or 0, as int32: what LAPACK calls info."""
     batch, size = shape_of(x)[:-1], shape_of(x)[-1]
     if size == 0:
-        return full(g, 0, batch, DataType.INT32)
+        return filled(g, batch, 0, DataType.INT32)
     found, axis = cast(g, x, DataType.INT32), rank_of(x) - 1
     place = g.op("Add", cast(g, g.op("ArgMax", found, axis=axis, keepdims=0), DataType.INT32), g.const(1, DataType.INT32))
     return g.op("Mul", place, reduce(g, "ReduceMax", found, [axis], False))

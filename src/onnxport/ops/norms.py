@@ -8,10 +8,11 @@ from collections.abc import Sequence
 import torch
 
 from onnxport import errors
+from onnxport.ops.creation import filled
 from onnxport.ops.elimination import inverse
 from onnxport.ops.jacobi import singular_values
 from onnxport.ops.layout import permuted
-from onnxport.ops.matrices import full, is_zero
+from onnxport.ops.matrices import is_zero
 from onnxport.ops.reduction import Axes, count, reduce, wide
 from onnxport.ops.registry import aten
 from onnxport.ops.support import Number, axes_of, axis_of, cast, promoted, rank_of, shape_of
@@ -110,7 +111,7 @@ def linalg_cond(g: Builder, self: Value, p: Number | str | None = None) -> Value
     The greatest over the least singular value, or the norms of the matrix and of its inverse multiplied. Infinite for a singular matrix.
     """
     if 0 in shape_of(self)[-2:]:
-        return full(g, 0.0, shape_of(self)[:-2], self.dtype)
+        return filled(g, shape_of(self)[:-2], 0.0, self.dtype)
     if p is None or p in (2, -2):
         values = singular_values(g, self)
         largest, smallest = (reduce(g, f"Reduce{which}", values, [rank_of(values) - 1], False) for which in ("Max", "Min"))

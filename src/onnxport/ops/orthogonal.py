@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from onnxport import errors
+from onnxport.ops.attention import count_up
+from onnxport.ops.creation import filled
 from onnxport.ops.loops import repeated
-from onnxport.ops.matrices import column, column_numbers, full, identity, is_zero, row, row_numbers, swapped, triangle
+from onnxport.ops.matrices import column, identity, is_zero, row, row_numbers, swapped, triangle
 from onnxport.ops.pieces import sliced
 from onnxport.ops.reduction import reduce
 from onnxport.ops.registry import aten
@@ -27,7 +29,7 @@ def _length(g: Builder, x: Value) -> Value:
 def reflections(g: Builder, a: Value) -> tuple[Value, Value]:
     """(R in the upper triangle and the reflections below it, their factors tau (..., k)) of a (..., m, n), k the lesser of both."""
     *batch, m, n = shape_of(a)
-    rows, columns, k = row_numbers(g, m), column_numbers(g, n), dims.minimum(m, n)
+    rows, columns, k = row_numbers(g, m), count_up(g, n), dims.minimum(m, n)
     nothing, one = g.const(0.0, a.dtype), g.const(1.0, a.dtype)
 
     def step(at: Value, states: list[Value]) -> list[Value]:
@@ -43,9 +45,9 @@ def reflections(g: Builder, a: Value) -> tuple[Value, Value]:
         after = _reflected(g, packed, reflection, factor)
         kept = g.op("Where", g.op("Less", at, columns), after, packed)
         kept = g.op("Where", g.op("And", g.op("Equal", columns, at), g.op("Or", below, here)), g.op("Where", here, corner, tail), kept)
-        return [kept, g.op("Where", g.op("Equal", column_numbers(g, k), at), factor, factors)]
+        return [kept, g.op("Where", g.op("Equal", count_up(g, k), at), factor, factors)]
 
-    packed, factors = repeated(g, k, [a, full(g, 0.0, (*batch, 1, k), a.dtype)], step)
+    packed, factors = repeated(g, k, [a, filled(g, (*batch, 1, k), 0.0, a.dtype)], step)
     return packed, squeeze(g, factors, [len(batch)])
 
 
@@ -115,4 +117,4 @@ def linalg_qr(g: Builder, A: Value | None = None, self: Value | None = None, mod
     packed, factors = reflections(g, x)
     wanted = m if mode == "complete" or not some else dims.minimum(m, n)
     upper = triangle(g, sliced(g, packed, rank_of(x) - 2, 0, wanted), True)
-    return full(g, 0.0, (0,), x.dtype) if mode == "r" else orthogonal(g, packed, factors, wanted), upper
+    return filled(g, (0,), 0.0, x.dtype) if mode == "r" else orthogonal(g, packed, factors, wanted), upper

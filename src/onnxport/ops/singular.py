@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from onnxport import errors
 from onnxport.ops import jacobi
+from onnxport.ops.creation import filled
 from onnxport.ops.jacobi import Rotated, epsilon
 from onnxport.ops.loops import repeated
-from onnxport.ops.matrices import full, identity, swapped
+from onnxport.ops.matrices import identity, swapped
 from onnxport.ops.reduction import reduce, size_as, wide
 from onnxport.ops.registry import aten
 from onnxport.ops.support import cast, rank_of, shape_of, tensor
@@ -62,7 +62,7 @@ def pseudo_inverse(g: Builder, a: Value, atol: Bound, rtol: Bound, hermitian: bo
     """(..., m, n) -> (..., n, m). hermitian: the lower triangle is read."""
     *batch, m, n = shape_of(a)
     if 0 in (m, n):
-        return full(g, 0.0, (*batch, n, m), a.dtype)
+        return filled(g, (*batch, n, m), 0.0, a.dtype)
     a = jacobi.symmetric(g, a, False) if hermitian else a
     if dims.compare("<", m, n):
         return swapped(g, pseudo_inverse(g, swapped(g, a), atol, rtol, False))
@@ -102,10 +102,10 @@ def linalg_lstsq(g: Builder, self: Value, b: Value, rcond: float | None = None, 
     right = unsqueeze(g, b, [rank_of(b)]) if vector else b
     rtol = 0.0 if driver == "gels" else rcond
     solution, values, counts = _least_squares(g, self, right, rtol)
-    nothing = full(g, 0.0, (0,), self.dtype)
+    nothing = filled(g, (0,), 0.0, self.dtype)
     rank = reduce(g, "ReduceSum", g.op("Cast", counts, to=DataType.INT64), [rank_of(counts) - 1], False)
     result = squeeze(g, solution, [rank_of(solution) - 1]) if vector else solution
-    return (result, _residuals(g, self, right, solution, rank, driver), full(g, 0, (0,), DataType.INT64) if driver == "gels" else rank,
+    return (result, _residuals(g, self, right, solution, rank, driver), filled(g, (0,), 0, DataType.INT64) if driver == "gels" else rank,
             values if driver in ("gelsd", "gelss") else nothing)
 
 
@@ -130,24 +130,23 @@ def _least_squares(g: Builder, a: Value, right: Value, rtol: float | None) -> tu
 def _residuals(g: Builder, a: Value, right: Value, solution: Value, rank: Value, driver: str) -> Value:
     """The sums of squares that are left, (..., k): of more rows than columns, and where every matrix has full rank.
 
-    Of a batch that has a matrix of lesser rank PyTorch gives an empty vector, which has another rank: here they are NaN.
+    Where PyTorch gives an empty vector, and only the run knows, those of a batch are NaN: they cannot have another rank.
     """
     *_, m, n = shape_of(a)
     more = dims.compare(">", m, n)
     if driver == "gelsy" or more is False:
-        return full(g, 0.0, (0,), a.dtype)
-    if more is None:
-        raise errors.UnsupportedError(f"least squares by {driver!r} of matrices of which only the run knows whether they have more rows than "
-                                      "columns: the rank of the residuals depends on it. driver='gelsy' gives the same solution and no residuals")
+        return filled(g, (0,), 0.0, a.dtype)
     rest = g.op("Sub", g.op("MatMul", a, solution), right)
     squares = reduce(g, "ReduceSumSquare", rest, [rank_of(rest) - 2], False)
-    if driver == "gels":
+    if driver == "gels" and more:
         return squares
-    least = reduce(g, "ReduceMin", rank, list(range(rank_of(rank))), False)
-    is_full = g.op("Equal", least, g.scalar(n))
+    given = g.op("Less", g.scalar(n), g.scalar(m))
+    if driver != "gels":
+        least = reduce(g, "ReduceMin", rank, list(range(rank_of(rank))), False)
+        given = g.op("And", given, g.op("Equal", least, g.scalar(n)))
     if rank_of(squares) > 1:
-        return g.op("Where", is_full, squares, g.const(float("nan"), a.dtype))
-    end = g.op("Mul", unsqueeze(g, g.op("Cast", is_full, to=DataType.INT64), [0]), g.sizes([shape_of(squares)[0]]))
+        return g.op("Where", given, squares, g.const(float("nan"), a.dtype))
+    end = g.op("Mul", unsqueeze(g, g.op("Cast", given, to=DataType.INT64), [0]), g.sizes([shape_of(squares)[0]]))
     return g.op("Slice", squares, g.const([0]), end, g.const([0]))
 
 
