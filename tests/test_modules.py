@@ -104,7 +104,7 @@ REFUSED = {
     "AdaptiveLogSoftmaxWithLoss": "squeeze of dim 0", "CTCLoss": "ctc_loss has no translation", "CrossMapLRN2d": "resize_as_",
     "FractionalMaxPool2d": "fractional_max_pool2d", "FractionalMaxPool3d": "fractional_max_pool3d",
 }
-REFUSED_9 = {"EmbeddingBag": "needs opset 16", "MultiLabelMarginLoss": "needs opset 11"}
+REFUSED_9 = {"MultiLabelMarginLoss": "needs opset 11"}
 
 
 def batched(inputs: Args, size: int) -> Args:

@@ -114,11 +114,14 @@ def test_limit(name: str, opset: int) -> None:
 
 
 def test_max_norm_of_an_embedding() -> None:
-    """The one optional argument that is refused: it changes the weight whenever it is read."""
-    with pytest.raises(onnxport.errors.CaptureError, match=r"the model changes its parameters while it runs \(weight\)"):
-        proto(nn.Embedding(5, 4, max_norm=1.0), (L,))
-    with pytest.raises(onnxport.errors.UnsupportedError, match="max_norm rescales its weight while it runs; apply it once before the export"):
-        proto(lambda i, w: F.embedding(i, w, max_norm=1.0), (L, torch.randn(5, 4)))
+    """The optional argument that the page says is not supported: it scales the weight whenever it is read, and so does the file."""
+    layer = nn.Embedding(5, 4, max_norm=1.0)
+    before = layer.weight.detach().clone()
+    with pytest.warns(onnxport.errors.MutationWarning, match="updates parameter 'weight'"):
+        made = proto(layer, (L,))
+    assert torch.equal(layer.weight, before)
+    np.testing.assert_allclose(run(made, L)[0], layer(L).detach().numpy(), rtol=1e-5)
+    check(lambda i, w: F.embedding(i, w.clone(), max_norm=1.0), (L, torch.randn(5, 4)))
 
 
 def test_feature_dropout_in_training() -> None:

@@ -44,7 +44,7 @@ TRACED_ONLY = {
     "packing_alone": "data-dependent expression",
     **dict.fromkeys([f"lstsq{tail}" for tail in ("", "_wide", "_vector", "_gels", "_gels_dynamic", "_gelsd", "_gelss_batch")], "DynamicOutputShapeException"),
 }
-_OTHER_WORDS = "torch.export refuses|max_norm rescales"  # how a refusal of a table reads through torch.export
+_OTHER_WORDS = "torch.export refuses"  # how a refusal of a table reads through torch.export
 _TORCH_OF_NUMPY_BFLOAT16 = "bfloat16"
 
 

@@ -17,7 +17,6 @@ SLICES = torch.tensor([[1, 2], [1, 2], [0, 3], [1, 2]])
 BOUNDS = torch.tensor([-1.0, 0.0, 0.0, 1.0])
 VALUES = torch.tensor([[-2.0, -1.0, 0.0], [0.5, 1.0, 3.0]])
 MANY = torch.linspace(-2, 2, 300)
-SUMS = {9: "needs opset 16", 11: "needs opset 16", 13: "needs opset 16"}
 AT_SUMS = (9, 11, 13, 16, 18, 28)
 FROM_11 = {9: "needs opset 11"}
 ALL = (7, 8, 9, 10, 11, 13, 18, 23, 28)
@@ -61,10 +60,10 @@ UNIQUE = [
     Case("consecutive", lambda x: torch.unique_consecutive(x), (RUNS,), [(RUNS.flip(0).repeat(2),), (RUNS[:1],)], "all"),
     Case("consecutive_all", lambda x: torch.unique_consecutive(x, return_inverse=True, return_counts=True), (TIES.float(),),
          [(TIES.float()[:1],), (TIES.float()[:, :1],)],
-         {0: {0: "a", 1: "b"}}, refused={9: "needs opset"}),
+         {0: {0: "a", 1: "b"}}),
     Case("consecutive_dim", lambda x: torch.unique_consecutive(x, return_inverse=True, return_counts=True, dim=0), (SLICES,),
          [(SLICES[:1],), (SLICES.repeat(2, 1),)],
-         {0: {0: "n"}}, refused={9: "needs opset"}),
+         {0: {0: "n"}}),
     Case("consecutive_bool", lambda x: torch.unique_consecutive(x > 1, return_counts=True), (RUNS,), opsets=(11, 18)),
 ]
 
@@ -97,11 +96,11 @@ SEARCH = [
 COUNTS = [
     Case("bincount", lambda x: (torch.bincount(x), torch.bincount(x, minlength=9)), (RUNS,), [(RUNS[:1],), (RUNS * 3,)], "all",
          refused={9: "needs opset 11"}, opsets=(9, 11, 13, 16, 28)),
-    Case("bincount_weights", lambda x, w: torch.bincount(x, w), (RUNS, torch.randn(8)), [(RUNS * 2, torch.randn(8))], refused=SUMS,
+    Case("bincount_weights", lambda x, w: torch.bincount(x, w), (RUNS, torch.randn(8)), [(RUNS * 2, torch.randn(8))],
          opsets=AT_SUMS),
     Case("bincount_empty", lambda x: torch.bincount(x, minlength=3), (RUNS[:0],), opsets=(11, 18)),
     Case("histc", lambda x: (torch.histc(x, 5, -1, 1), torch.histc(x, 4)), (torch.tensor([-1.0, -0.2, 0.0, 0.3, 1.0, 5.0]),),
-         [(torch.tensor([2.0]),), (torch.tensor([0.5, -0.7, -3.0]),)], "all", refused=SUMS, opsets=AT_SUMS),
+         [(torch.tensor([2.0]),), (torch.tensor([0.5, -0.7, -3.0]),)], "all", opsets=AT_SUMS),
 ]
 
 

@@ -319,6 +319,7 @@ MISSING = [
     case("BitwiseAnd", [ints(9), ints(9)], torch.bitwise_and, lowest=18, refusal="BitwiseAnd needs opset 18"),
     case("Mod", [NUMBERS, DIVISORS], torch.remainder),
     case("Mod fmod", [NUMBERS, DIVISORS], torch.fmod, build=op("Mod", fmod=1)),
+    case("Mod of great numbers", [np.array([2**63 - 2, 5 - 2**63, -7]), np.array([2**63 - 1, 2**63 - 2, 3])], torch.remainder),
     case("Mod int32", [NUMBERS.astype(np.int32), DIVISORS.astype(np.int32)], torch.remainder),
     case("Mod floats", [A_FLOATS, B_FLOATS], torch.remainder, lowest=10, refusal="Mod of floats needs opset 10", tolerance=1e-4),
     case("Mod floats fmod", [A_FLOATS, B_FLOATS], torch.fmod, build=op("Mod", fmod=1), lowest=10, refusal="Mod of floats needs opset 10"),

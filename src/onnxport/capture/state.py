@@ -21,6 +21,7 @@ class State:
 
     weights: parameters and buffers in `state_dict()` order, then buffers outside it; a tied one stands once.
     aliases: further names of tied ones. parameters: the names of parameters.
+    rescaled: the names of those which their module scales down as it reads them (`max_norm` of an embedding).
     attributes: tensors that are neither, such as `self.cache = torch.zeros(3)` or the items of `self.masks = [...]`.
     slots: where buffers and attributes stand: (container, key, name, tensor).
     """
@@ -28,6 +29,7 @@ class State:
     weights: dict[str, torch.Tensor] = field(default_factory=dict)
     aliases: dict[str, str] = field(default_factory=dict)
     parameters: set[str] = field(default_factory=set)
+    rescaled: set[str] = field(default_factory=set)
     attributes: dict[str, torch.Tensor] = field(default_factory=dict)
     slots: list[tuple[Any, Any, str, torch.Tensor]] = field(default_factory=list)
 
@@ -45,10 +47,14 @@ class State:
 
     @contextlib.contextmanager
     def unchanged(self) -> Iterator[None]:
-        """Puts buffers and attributes back as they were, also when the model raises; a changed parameter is an error."""
-        kept = {**{n: t for n, t in self.weights.items() if n not in self.parameters}, **self.attributes}
+        """Puts buffers and attributes back as they were, also when the model raises; a changed parameter is an error.
+
+        One that is scaled down as it is read is put back, too: the file does the same at every run.
+        """
+        fixed = self.parameters - self.rescaled
+        kept = {**{n: t for n, t in self.weights.items() if n not in fixed}, **self.attributes}
         copies = [(t, t.detach().clone()) for t in kept.values() if t.device.type != "meta"]
-        versions = {name: _version(self.weights[name]) for name in self.parameters if name in self.weights}
+        versions = {name: _version(self.weights[name]) for name in fixed if name in self.weights}
         try:
             yield
         finally:
@@ -125,6 +131,8 @@ def _registered(state: State, model: torch.nn.Module, first: dict[int, str]) -> 
     for path, module in model.named_modules():
         if not isinstance(module, torch.jit.ScriptModule):
             _slots(state, module, f"{path}." if path else "", first)
+        if isinstance(module, (torch.nn.Embedding, torch.nn.EmbeddingBag)) and module.max_norm is not None:
+            state.rescaled.add(first.get(id(module.weight), f"{path}.weight"))
 
 
 def _slots(state: State, module: torch.nn.Module, prefix: str, first: dict[int, str]) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import torch
 
-from onnxport import errors
+from onnxport.ops.cumulative import cumsum
+from onnxport.ops.norms import linalg_vector_norm
 from onnxport.ops.pieces import sliced
 from onnxport.ops.registry import aten
 from onnxport.ops.scattering import scatter_elements, scatter_nd
-from onnxport.ops.support import cast, shape_of
+from onnxport.ops.support import cast, shape_of, tensor
 from onnxport.target import dims, sizes
 from onnxport.target.builder import Builder
 from onnxport.target.dims import Size
@@ -25,6 +26,10 @@ def embedding(g: Builder, weight: Value, indices: Value, padding_idx: Size = -1)
     """
     if indices.dtype not in (INT64, DataType.INT32):
         indices = cast(g, indices, INT64)
+    if weight.node is not None:
+        rescaled = g.block.known.get(("rescaled", weight.key, sizes.reshape(g, indices, [-1]).key))
+        if rescaled is not None:
+            return sizes.reshape(g, rescaled[0], [*shape_of(indices), shape_of(weight)[1]])
     return g.op("Gather", weight, indices, axis=0)
 
 
@@ -58,7 +63,7 @@ def embedding_bag(g: Builder, weight: Value, indices: Value, offsets: Value, mod
     Tensor? per_sample_weights=None, bool include_last_offset=False, int? padding_idx=None) -> (Tensor, Tensor, Tensor, Tensor)
 
     mode: 0 sum, 1 mean, 2 max of the rows of each bag; the other three results serve gradients and are left out. Bags of
-    one length: ONNX Gather and a Reduce operator. Others: ScatterND with a reduction (opset 16; max 18) of each row to its bag.
+    one length: ONNX Gather and a Reduce operator. Others: ScatterND with a reduction of each row to its bag.
     """
     indices, offsets = cast(g, indices, INT64), cast(g, offsets, INT64)
     length = None if include_last_offset or padding_idx is not None else _even(indices, offsets)
@@ -99,7 +104,7 @@ def _bag_of_each(g: Builder, indices: Value, offsets: Value) -> Value:
         return g.const(torch.searchsorted(offsets.const.tensor, torch.arange(total), right=True) - 1)
     nothing, one = sizes.expand(g, g.const([0]), [total + 1]), sizes.expand(g, g.const([1]), [bags])
     starts = scatter_elements(g, nothing, offsets, one, 0, "add")
-    return g.op("Sub", sliced(g, g.op("CumSum", starts, g.const(0)), 0, 0, -1), g.const(1))
+    return g.op("Sub", sliced(g, cumsum(g, starts, 0), 0, 0, -1), g.const(1))
 
 
 def _bags(g: Builder, weight: Value, indices: Value, bag: Value, factors: Value | None, bags: Size, mode: int,
@@ -125,8 +130,19 @@ def _bags(g: Builder, weight: Value, indices: Value, bag: Value, factors: Value 
     return g.op("Div", result, cast(g, g.op("Max", held, g.const(1.0)), dtype))  # type: ignore[no-any-return,arg-type]
 
 
-@aten("embedding_renorm")
+@aten
 def embedding_renorm(g: Builder, self: Value, indices: Value, max_norm: float, norm_type: float) -> Value:
-    """embedding_renorm(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor: changes the weight as it is used."""
-    raise errors.UnsupportedError(
-        "an embedding with max_norm rescales its weight while it runs; apply it once before the export and leave max_norm out")
+    """embedding_renorm(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor
+
+    The rows at `indices` whose norm is above `max_norm` are scaled down to it. ONNX Gather, norm, Where, Mul, ScatterND; an embedding
+    of the same indices takes the scaled rows themselves.
+    """
+    places = sizes.reshape(g, indices, [-1])
+    rows = g.op("Gather", self, places, axis=0)
+    norm = linalg_vector_norm(g, rows, norm_type, [1], True)
+    limit, one = tensor(g, max_norm, rows.dtype), tensor(g, 1.0, rows.dtype)
+    scale = g.op("Div", limit, g.op("Add", norm, tensor(g, 1e-7, rows.dtype)))
+    scaled = g.op("Mul", rows, g.op("Where", g.op("Greater", norm, limit), scale, one))
+    result = scatter_nd(g, self, sizes.unsqueeze(g, places, [1]), scaled)
+    g.block.known["rescaled", result.key, places.key] = (scaled,)
+    return result

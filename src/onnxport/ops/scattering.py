@@ -1,7 +1,7 @@
 """Writes some elements: index_put, scatter, masked fills, and a piece put back into the whole.
 
-Repeated places sum up (or multiply, or compare) only where ONNX's Scatter operators have a reduction: sums and products
-from opset 16 on, the greatest and least from 18 on.
+Repeated places sum up (or multiply, or compare) by the reductions of ONNX's Scatter operators: sums and products have them from
+opset 16 on, the greatest and least from 18 on. Below they are composed (`composed_scatter.py`).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from onnxport import errors
+from onnxport.ops import composed_scatter
 from onnxport.ops.indexing import is_mask, places_of, stacked_index
 from onnxport.ops.layout import from_front, permuted, to_front
 from onnxport.ops.pieces import sliced
@@ -41,11 +42,8 @@ def scatter_elements(g: Builder, x: Value, index: Value, updates: Value, axis: i
 
 
 def _scattered(g: Builder, op_type: str, x: Value, index: Value, updates: Value, reduction: str | None, axis: int | None = None) -> Value:
-    lowest = 11 if op_type == "ScatterND" else 9
-    lowest = max(lowest, _NEEDS.get(reduction or "", 0))
-    if g.opset < lowest:
-        what = f"a reduction ({reduction!r}) at places that may repeat" if reduction else f"{op_type} (an assignment to places)"
-        raise errors.UnsupportedError(f"{what} needs opset {lowest} or higher (opset_version={g.opset} was asked)")
+    if g.opset < 9:
+        raise errors.UnsupportedError(f"writing to places needs opset 9 or higher (opset_version={g.opset} was asked)")
     dtype = x.dtype
     assert dtype is not None
     wide = dtype
@@ -55,7 +53,15 @@ def _scattered(g: Builder, op_type: str, x: Value, index: Value, updates: Value,
         wide = DataType.UINT8
     if index.dtype not in (INT64, DataType.INT32) or op_type == "ScatterND":
         index = cast(g, index, INT64)
-    result = g.op(op_type, cast(g, x, wide), index, cast(g, updates, wide), reduction=reduction, axis=axis)
+    x, updates = cast(g, x, wide), cast(g, updates, wide)
+    known = g.opset >= max(11 if op_type == "ScatterND" else 9, _NEEDS.get(reduction or "", 0))
+    if known:
+        result = g.op(op_type, x, index, updates, reduction=reduction, axis=axis)
+    elif axis is None:
+        result = composed_scatter.scatter_nd(g, x, index, updates, reduction)
+    else:
+        assert reduction is not None
+        result = composed_scatter.scatter_elements(g, x, index, updates, axis, reduction)
     return cast(g, result, dtype)
 
 
@@ -113,7 +119,7 @@ def put(g: Builder, x: Value, axes: list[int], tensors: list[Value], values: Val
         rank = rank_of(updates)
         updates = permuted(g, updates, [*range(lead, lead + len(new)), *range(lead), *range(lead + len(new), rank)])
     data = to_front(g, x, axes)
-    if accumulate and g.opset < 16 and _all_different(x, axes, tensors):
+    if accumulate and 11 <= g.opset < 16 and _all_different(x, axes, tensors):
         updates, accumulate = g.op("Add", updates, g.op("GatherND", data, index)), False
     return from_front(g, scatter_nd(g, data, index, updates, "add" if accumulate else None), axes)
 
@@ -224,7 +230,7 @@ def scatter(g: Builder, self: Value, dim: int, index: Value, src: Value | None =
             reduce: str | None = None) -> Value:
     """scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor; scatter.value(…, Scalar value)
 
-    reduce: "add" or "multiply" (opset 16). ONNX ScatterElements.
+    reduce: "add" or "multiply". ONNX ScatterElements.
     """
     updates = src if src is not None else tensor(g, value, self.dtype)
     return _scatter(g, self, dim, index, updates, {"add": "add", "multiply": "mul"}.get(reduce or ""))
@@ -249,7 +255,7 @@ def _of_shape(g: Builder, src: Value, wanted: Sequence[Size]) -> Value:
 
 @aten
 def scatter_add(g: Builder, self: Value, dim: int, index: Value, src: Value) -> Value:
-    """scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor. ONNX ScatterElements with a reduction (opset 16)."""
+    """scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor. ONNX ScatterElements with a reduction."""
     return _scatter(g, self, dim, index, src, "add")
 
 
@@ -261,7 +267,7 @@ def scatter_reduce(g: Builder, self: Value, dim: int, index: Value, src: Value, 
     """scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor
 
     reduce: sum, prod, mean, amax, amin. Without self its elements that are written to are first set to what changes nothing.
-    ONNX ScatterElements with a reduction (opset 16; amax, amin 18).
+    ONNX ScatterElements with a reduction.
     """
     data = self
     if not include_self:
@@ -324,7 +330,7 @@ def _along(g: Builder, x: Value, dim: int, index: Value, source: Value, reductio
 def index_add(g: Builder, self: Value, dim: int, index: Value, source: Value, alpha: Any = 1) -> Value:
     """index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor: also at repeated places.
 
-    ONNX ScatterND or ScatterElements with a reduction (opset 16); at constant places that do not repeat, any opset from 11 on.
+    ONNX ScatterND or ScatterElements with a reduction, without one where constant places do not repeat.
     """
     source = g.op("Mul", source, tensor(g, alpha, self.dtype)) if alpha != 1 else source
     axis = axis_of(self, dim)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from onnxport.ops.cumulative import cumsum
 from onnxport.ops.indexing import gather, nonzero_rows, sharing_count
 from onnxport.ops.pieces import picked, sliced
 from onnxport.ops.registry import aten
@@ -127,6 +128,7 @@ def unique_consecutive(g: Builder, self: Value, return_inverse: bool = False, re
 
     The first of each run of equal elements (slices along `dim`). ONNX Equal of neighbours, Compress, CumSum, NonZero.
     """
+    dim = None if rank_of(self) == 1 else dim
     axis = 0 if dim is None else axis_of(self, dim)
     x = sizes.reshape(g, self, [-1]) if dim is None else self
     if dim is not None:  # PyTorch gives all three anyway
@@ -138,7 +140,7 @@ def unique_consecutive(g: Builder, self: Value, return_inverse: bool = False, re
     values = sharing_count(g, starts, g.op("Compress", x, starts, axis=axis), axis)
     inverse = counts = _none(g)
     if return_inverse:
-        inverse = g.op("Sub", g.op("CumSum", cast(g, starts, INT64), g.const(0)), g.const(1))
+        inverse = g.op("Sub", cumsum(g, starts, 0), g.const(1))
         inverse = sizes.reshape(g, inverse, shape_of(self)) if dim is None else inverse
     if return_counts:
         places = nonzero_rows(g, starts)[0]
@@ -225,7 +227,7 @@ def _merged_order(g: Builder, sequence: Value, x: Value, right: bool) -> Value:
 def bincount(g: Builder, self: Value, weights: Value | None = None, minlength: Size = 0) -> Value:
     """bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor: how often each number occurs, or the sum of its weights.
 
-    ONNX ScatterElements with a reduction (opset 16); below it, without weights, Unique, whose counts go to their places.
+    ONNX ScatterElements with a reduction; at opsets 11 to 15, without weights, Unique, whose counts go to their places.
     """
     if shape_of(self)[0] == 0:
         return sizes.expand(g, g.const(0, INT64 if weights is None else DataType.DOUBLE), [minlength])
@@ -235,7 +237,7 @@ def bincount(g: Builder, self: Value, weights: Value | None = None, minlength: S
         length = g.op("Max", length, g.scalar(minlength))
     dtype = INT64 if weights is None else DataType.FLOAT if weights.dtype == DataType.FLOAT else DataType.DOUBLE
     bins = g.op("Expand", g.const([0], dtype), sizes.reshape(g, length, [1]))
-    if weights is None and g.opset < 16:
+    if weights is None and 11 <= g.opset < 16:
         values, _, _, counts = g.op("Unique", x, sorted=1, outputs=4)
         return scatter_elements(g, bins, values, counts, 0)
     each = sizes.expand(g, g.const([1]), shape_of(x)) if weights is None else cast(g, weights, dtype)
@@ -245,7 +247,7 @@ def bincount(g: Builder, self: Value, weights: Value | None = None, minlength: S
 @aten
 def histc(g: Builder, self: Value, bins: int = 100, min: float = 0, max: float = 0) -> Value:
     """histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor: counts in equal parts of [min, max], of the data's own
-    range where both are 0. ONNX Floor, Where, ScatterElements with a reduction (opset 16).
+    range where both are 0. ONNX Floor, Where, ScatterElements with a reduction.
     """
     dtype = self.dtype
     x = sizes.reshape(g, self, [-1])

@@ -418,8 +418,13 @@ def _mod(g: Builder, form: Form) -> Made:
     a, b = [g.op("Cast", v, to=DataType.INT64) for v in (a, b)]  # the sum below does not fit into a narrow type
     rest = g.op("Sub", a, g.op("Mul", g.op("Div", a, b), b))
     if not form.attrs.get("fmod"):
-        shifted = g.op("Add", rest, b)
-        rest = g.op("Sub", shifted, g.op("Mul", g.op("Div", shifted, b), b))
+        known = numbers(b)
+        fits = narrow != DataType.INT64 or (known is not None and all(abs(n) < 1 << 62 for n in known))
+        if fits:
+            shifted = g.op("Add", rest, b)
+            rest = g.op("Sub", shifted, g.op("Mul", g.op("Div", shifted, b), b))
+        else:
+            rest = g.op("Add", rest, g.op("Mul", b, g.op("Cast", _other_sign(g, rest, b), to=DataType.INT64)))
     return (rest if narrow == DataType.INT64 else g.op("Cast", rest, to=narrow),)
 
 
@@ -428,11 +433,16 @@ def _float_mod(g: Builder, form: Form) -> Made:
     if form.attrs.get("fmod") or form.x.dtype not in FLOATS or g.opset < 10:
         return form
     a, b = form.inputs
-    zero = g.const(0.0, form.x.dtype)
+    assert b is not None
     rest = g.op("Mod", a, b, fmod=1)
+    return (g.op("Where", _other_sign(g, rest, b), g.op("Add", rest, b), rest),)
+
+
+def _other_sign(g: Builder, rest: Value, b: Value) -> Value:
+    """Whether a remainder has not the sign of its divisor."""
+    zero = g.const(0, rest.dtype)
     other_side = g.op("Xor", g.op("Less", rest, zero), g.op("Less", b, zero))
-    wrong = g.op("And", g.op("Not", g.op("Equal", rest, zero)), other_side)
-    return (g.op("Where", wrong, g.op("Add", rest, b), rest),)
+    return g.op("And", g.op("Not", g.op("Equal", rest, zero)), other_side)
 
 
 def _sum(g: Builder, form: Form) -> Made:
