@@ -52,7 +52,8 @@ exit codes:
 """
 
 _RUN = """\
-In the script torch.onnx.export, register_custom_op_symbolic, symbolic_helper and the names around them are onnxport's.
+In the script torch.onnx.export, register_custom_op_symbolic, symbolic_helper and the names around them are onnxport's,
+also in the Python processes that it starts, but for those that are started without its PYTHONPATH (another env, python -I).
 The exit code is that of the script.
 """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 import torch
 import torch.onnx
 
+import onnxport
 from onnxport import cli
 from tests.compat.test_installing import state
 
@@ -117,9 +119,58 @@ def test_from_a_shell(folder: Path) -> None:
 
 
 def test_errors_can_be_caught_by_pytorchs_names() -> None:
-    import onnxport
-
     with onnxport.install():
         for known in (torch.onnx.OnnxExporterError, torch.onnx.errors.OnnxExporterError):
             with pytest.raises(known):
                 torch.onnx.export(torch.relu, (torch.ones(2),), None, opset_version=3)
+
+
+PARENT = '''
+import multiprocessing, subprocess, sys
+from concurrent.futures import ProcessPoolExecutor
+
+def export(path):
+    import torch
+    torch.onnx.export(torch.nn.ReLU(), (torch.ones(2),), path, opset_version=13)
+    return torch.onnx.export.__module__
+
+if __name__ == "__main__":
+    apart = subprocess.Popen([sys.executable, "-c", "import child; print(child.export('apart.onnx'))"], stdout=subprocess.PIPE, text=True)
+    plain = subprocess.Popen([sys.executable, "-c", "import sys, sitecustomize; print('torch' in sys.modules, sitecustomize.MINE)"],
+                             stdout=subprocess.PIPE, text=True)
+    method = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=method) as pool:
+        print(pool.submit(export, "spawned.onnx").result(), apart.communicate()[0].strip(), plain.communicate()[0].strip())
+'''
+
+
+def test_processes_that_a_script_starts(tmp_path: Path) -> None:
+    """Spawned and run apart; a `sitecustomize` of one's own is still imported, and torch only by those who want it."""
+    (tmp_path / "child.py").write_text(PARENT)
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "sitecustomize.py").write_text("MINE = 5\n")
+    source = str(Path(onnxport.__file__).parents[1])
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(own), source])}
+    found = subprocess.run([sys.executable, "-m", "onnxport", "run", "child.py"], cwd=tmp_path, capture_output=True, text=True, env=environment)
+    assert found.stdout.split() == ["onnxport", "onnxport", "False", "5"], found.stderr
+    assert ops(tmp_path / "apart.onnx") == ops(tmp_path / "spawned.onnx") == ["Relu"]
+
+
+def test_what_children_find_is_taken_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "s.py").write_text("import os; print(os.environ['PYTHONPATH'])")
+    for before in (None, "a"):
+        monkeypatch.delenv("PYTHONPATH", raising=False) if before is None else monkeypatch.setenv("PYTHONPATH", before)
+        assert run(tmp_path / "s.py") == 0
+        first, *rest = capsys.readouterr().out.strip().split(os.pathsep)
+        assert first.endswith("children") and rest == ([] if before is None else [before])
+        assert os.environ.get("PYTHONPATH") == before
+
+
+def test_a_child_that_cannot_import_onnxport(monkeypatch: pytest.MonkeyPatch) -> None:
+    from onnxport.compat.children import sitecustomize
+
+    monkeypatch.setitem(sys.modules, "onnxport", None)
+    monkeypatch.setattr(sitecustomize.importlib.util, "find_spec", lambda name: object())
+    with pytest.warns(UserWarning, match="torch.onnx stays PyTorch's in this process"):
+        sitecustomize.install()

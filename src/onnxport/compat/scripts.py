@@ -18,12 +18,14 @@ NOT_FOUND, FAILED, INTERRUPTED = 2, 1, 130
 def run(script: str, arguments: Sequence[str] = (), *, module: bool = False) -> int:
     """Runs a file, a folder with a `__main__.py`, or a module as `__main__`; returns the exit code that Python would.
 
-    `sys.argv`, `sys.path` and `torch.onnx` are what they were afterwards. The traceback of an error begins in the script.
+    `sys.argv`, `sys.path`, `PYTHONPATH` and `torch.onnx` are what they were afterwards. The traceback of an error begins in the script.
+    Python processes that the script starts (multiprocessing by any method, `subprocess` with `sys.executable`) use onnxport too, as
+    `PYTHONPATH` leads them to `onnxport.compat.children`; not those that are started without it (another `env`, `python -I`).
     """
     if not module and not os.path.exists(script):
         print(f"onnxport run: there is no file {script!r}", file=sys.stderr)  # noqa: T201
         return NOT_FOUND
-    with _as_started(script, arguments, module), installing.install():
+    with _as_started(script, arguments, module), _children(), installing.install():
         try:
             if module:
                 runpy.run_module(script, run_name="__main__", alter_sys=True)
@@ -49,6 +51,20 @@ def _as_started(script: str, arguments: Sequence[str], module: bool) -> Iterator
         yield
     finally:
         sys.argv, sys.path[:] = argv, path
+
+
+@contextmanager
+def _children() -> Iterator[None]:
+    """Processes that are started now find our `sitecustomize`."""
+    before = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join([os.path.join(os.path.dirname(__file__), "children"), *([before] if before else [])])
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop("PYTHONPATH", None)
+        else:
+            os.environ["PYTHONPATH"] = before
 
 
 def _code(end: SystemExit) -> int:

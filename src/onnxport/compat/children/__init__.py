@@ -1,0 +1,1 @@
+"""A folder for `PYTHONPATH`: Python processes that find it there use onnxport as their `torch.onnx`."""
