@@ -186,11 +186,56 @@ def test_a_wrong_type_is_an_error() -> None:
     (lambda g, a, b, x, y: g.op("Relu", a, alpha_f=b), "has to be known now"),
     (lambda g, a, b, x, y: g.op("Relu", a, alpha_f=1.0), "no opset has.*'alpha'"),
     (lambda g, a, b, x, y: g.op("Add", a), "takes 2 inputs, not 1"),
+    (lambda g, a, b, x, y: g.op("Flatten", a, axis_f=1.0), "wrote Flatten with axis=1.0, which is no attribute of type INT"),
+    (lambda g, a, b, x, y: g.op("Flatten", a, axis_i=[1]), r"wrote Flatten with axis=\[1\], which is no attribute of type INT"),
+    (lambda g, a, b, x, y: g.op("Elu", a, alpha_s="1"), "wrote Elu with alpha='1', which is no attribute of type FLOAT"),
+    (lambda g, a, b, x, y: g.op("ReduceSum", a, axes_f=[1.0]), "no attribute of type INTS"),
+    (lambda g, a, b, x, y: g.op("Clip", a, g.op("Cast", b, to_i=11)), "wrote Clip of FLOAT and DOUBLE, of which ONNX wants one type: cast one"),
+    (lambda g, a, b, x, y: g.op("Pad", a, torch.tensor([0, 0, 0, 0]), torch.tensor([1])), "wrote Pad of FLOAT and INT64"),
 ])
 def test_faults_are_named(function: Any, message: str) -> None:
     with registered("onnxport_tests::foo", function), pytest.raises((SymbolicFunctionError, SymbolicValueError, UnsupportedError), match=message) as caught:
         proto(lambda a, b: foo(a, b, 1.0, 1), (A, B))
     assert "test_registered.py" in str(caught.value)
+
+
+def test_whole_numbers_are_floats_and_single_ones_lists() -> None:
+    def symbolic(g: Any, x: Any, dims: Any, keep: Any, dtype: Any) -> Any:
+        return g.op("Elu", g.op("ReduceSum", x, axes_i=1, keepdims_i=1), alpha_i=2)
+
+    with registered("aten::sum.dim_IntList", symbolic, 11):
+        check(lambda a: a.sum(1, keepdim=True), (A,), torch.nn.functional.elu(A.sum(1, keepdim=True), 2.0),
+              input_names=["a"], dynamic_axes={"a": {0: "n"}})
+
+
+@pytest.mark.parametrize("opset", [7, 9, 10, 11, 12, 18])
+def test_the_mask_of_a_dropout(opset: int) -> None:
+    """It had the type of the data until 9, and says at every opset that nothing is dropped in evaluation."""
+    def symbolic(g: Any, x: Any, p: Any, train: Any) -> Any:
+        kept, mask = g.op("Dropout", x, ratio_f=0.5, outputs=2)
+        return g.op("Where", mask, kept, g.op("Neg", x)) if opset >= 9 else kept
+
+    with registered("aten::dropout", symbolic, 7):
+        check(lambda x: torch.nn.functional.dropout(x, 0.5, False), (A,), opset_version=opset, input_names=["x"], dynamic_axes={"x": {0: "n"}})
+
+
+@pytest.mark.parametrize("outputs", [2, 3, 5])
+def test_batch_norm_in_training_as_until_opset_13(outputs: int) -> None:
+    """All five outputs that it had: the data, the new running statistics, and those of the batch."""
+    images = torch.randn(4, 3, 2, 2)
+
+    def symbolic(g: Any, x: Any, *given: Any) -> Any:
+        weight, bias, mean, var = given[:4]
+        made = g.op("BatchNormalization", x, weight, bias, mean, var, epsilon_f=1e-5, momentum_f=0.9, outputs=outputs)
+        return g.op("Add", made[0], g.op("Reshape", made[-1], torch.tensor([1, 3, 1, 1])))
+
+    mean, var = images.mean((0, 2, 3)), images.var((0, 2, 3), correction=0)
+    last = {2: 0.1 * mean, 3: 0.9 + 0.1 * var, 5: var}[outputs].reshape(1, 3, 1, 1)
+    run = lambda x: torch.nn.functional.batch_norm(x, torch.zeros(3), torch.ones(3), torch.ones(3), torch.zeros(3), True)
+    with registered("aten::batch_norm", symbolic, 9):
+        check(run, (images,), (images - mean.reshape(1, 3, 1, 1)) / (var.reshape(1, 3, 1, 1) + 1e-5).sqrt() + last)
+        with pytest.raises(UnsupportedError, match="BatchNormalization with 'training_mode' needs opset 14 or higher"):
+            proto(run, (images,), opset_version=13)
 
 
 @pytest.mark.parametrize("opset", [9, 18])
@@ -225,7 +270,7 @@ def test_an_error_inside_says_where() -> None:
         raise KeyError("lost")
 
     with registered("aten::relu", symbolic), pytest.raises(
-            UnsupportedError, match=r"the symbolic function .*symbolic for aten::relu failed \(KeyError: 'lost'\)\n  written at .*test_registered.py:225\n  in aten::relu at .*py:"):
+            UnsupportedError, match=r"the symbolic function .*symbolic for aten::relu failed \(KeyError: 'lost'\)\n  written at .*test_registered.py:\d+\n  in aten::relu at .*py:"):
         proto(torch.relu, (A,))
 
 

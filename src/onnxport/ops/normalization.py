@@ -13,9 +13,8 @@ from onnxport.target import dims, sizes
 from onnxport.target.builder import Builder
 from onnxport.target.dims import Size, is_static
 from onnxport.target.dtypes import to_torch
-from onnxport.target.value import Constant, DataType, Value
+from onnxport.target.value import DataType, Value
 
-_SHARED = 8
 _HALVES = frozenset({DataType.FLOAT16, DataType.BFLOAT16})
 
 
@@ -117,29 +116,10 @@ def _native_batch_norm_legit_functional(g: Builder, input: Value, weight: Value 
     if g.training_forms and g.opset >= 14 and input.dtype not in _HALVES and input.dtype == running_mean.dtype == running_var.dtype:
         channels = [shape_of(input)[1]]
         given = [constant_or(g, v, fill, channels, input.dtype) for v, fill in ((weight, 1.0), (bias, 0.0))]  # type: ignore[arg-type]
-        made[0] = g.op("BatchNormalization", input, *given, _apart(g, running_mean), _apart(g, running_var), epsilon=eps, momentum=1.0 - momentum,
+        made[0] = g.op("BatchNormalization", input, *given, running_mean, running_var, epsilon=eps, momentum=1.0 - momentum,
                        training_mode=1, outputs=3)[0]
     variance = var(g, input, dim=[i for i in range(rank_of(input)) if i != 1], correction=1)
     return [*made, _moved(g, running_mean, made[1], momentum), _moved(g, running_var, variance, momentum)]
-
-
-def _apart(g: Builder, statistic: Value) -> Value:
-    """A running statistic that nobody else reads: ONNX Runtime writes the new one over it, even over an array that it was fed with.
-
-    Of constants it stores equal vectors of up to 8 numbers once (a new layer's statistics and weights are all ones), so that one of those
-    may differ in the last digits here. A value of the graph is copied by an operator that ONNX Runtime does not see through.
-    """
-    const = statistic.const
-    if const is None:
-        return g.op("Max", statistic, statistic)
-    number = len(g.block.nodes) + 2 if const.tensor.numel() <= _SHARED else 0
-
-    def own() -> torch.Tensor:
-        return const.tensor.detach() * (1 + number * 2**-22) + number * 1e-30
-
-    assert statistic.dtype is not None
-    assert statistic.shape is not None
-    return g.from_constant(Constant(None, compute=own, name=const.name, parameter=True), statistic.dtype, statistic.shape)
 
 
 def _moved(g: Builder, old: Value, new: Value, momentum: float) -> Value:

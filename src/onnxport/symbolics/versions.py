@@ -41,21 +41,28 @@ def is_known(op_type: str) -> bool:
 
 
 def write(g: Builder, node: Written, opset: int) -> list[Value]:
-    """The outputs of a node that is written in the form of `opset`."""
-    made = newest(g, node, opset)
-    align(g, made)
-    return g.several(made.op_type, *made.inputs, outputs=made.outputs, **made.attrs)
-
-
-def newest(g: Builder, node: Written, opset: int) -> Written:
-    """The node in the newest form.
+    """The outputs of a node.
 
     opset: whose form is meant where several would fit. Raises `UnsupportedError` where none fits or nothing today says the same.
     """
+    written = node.outputs
+    if node.op_type == "BatchNormalization" and opset < 14 and written > 1:
+        node.outputs, node.attrs = 3, {**node.attrs, "training_mode": 1}
+        opset = 14
+    made = _newest(g, node, opset)
+    _align(g, made)
+    values = g.several(made.op_type, *made.inputs, outputs=made.outputs, **made.attrs)
+    return [*values, *(_saved_statistics(g, node) if written > len(values) else ())][:written]
+
+
+def _newest(g: Builder, node: Written, opset: int) -> Written:
+    """The node in the newest form."""
     if node.op_type == "GroupNormalization" and opset < 21:
         raise errors.UnsupportedError("a symbolic function wrote GroupNormalization in the form of opset 18, whose scales are those of groups; "
                                       "register it for opset 21, where they are those of channels")
     schema = _schema(g, node, opset)
+    for name, data in node.attrs.items():
+        node.attrs[name] = _of_kind(node.op_type, name, data, schema)
     change = _CHANGES.get(node.op_type)
     if change is not None:
         node = change(g, node, schema)
@@ -118,6 +125,21 @@ def _misfit(node: Written, schema: Schema) -> str | None:
     if not 1 <= node.outputs <= schema.max_output:
         return f"has {_count(schema.min_output, schema.max_output)} outputs, not {node.outputs}"
     return None
+
+
+_KINDS = {"INT": int, "FLOAT": float, "STRING": str, "TENSOR": torch.Tensor}
+
+
+def _of_kind(op_type: str, name: str, data: Any, schema: Schema) -> Any:
+    """An attribute as its schema wants it: a whole number is a float too, and a single one a list of one. Else it is an error."""
+    wanted = schema.attributes[name].type.name  # type: ignore[attr-defined]
+    kind, several = _KINDS.get(wanted.removesuffix("S")), wanted.endswith("S")
+    items = data if isinstance(data, (list, tuple)) else [data]
+    if kind is float:
+        items = [float(item) if isinstance(item, int) else item for item in items]
+    if kind is not None and (not all(isinstance(item, kind) for item in items) or (isinstance(data, (list, tuple)) and not several)):
+        raise errors.UnsupportedError(f"a symbolic function wrote {op_type} with {name}={data!r}, which is no attribute of type {wanted}")
+    return data if kind is None else list(items) if several else items[0]
 
 
 def _count(low: int, high: int) -> str:
@@ -216,12 +238,14 @@ def _grid_sample(g: Builder, node: Written, schema: Schema) -> Written:
     return node
 
 
-def _batch_normalization(g: Builder, node: Written, schema: Schema) -> Written:
-    """Until 14 there were five outputs in training."""
-    if schema.since_version < 14 and node.outputs > 1:
-        raise errors.UnsupportedError(f"a symbolic function wrote BatchNormalization with {node.outputs} outputs, as opset "
-                                      f"{schema.since_version} knew it; write it as opset 14 does, with training_mode_i=1")
-    return node
+def _saved_statistics(g: Builder, node: Written) -> list[Value]:
+    """Mean and variance of a batch: the last two outputs that BatchNormalization had in training until 14."""
+    x = node.inputs[0]
+    if x is None or x.rank is None:
+        raise errors.UnsupportedError("BatchNormalization of a tensor of unknown rank, with the statistics of the batch as outputs")
+    axes = g.const([axis for axis in range(x.rank) if axis != 1])
+    centred = g.op("Sub", x, g.op("ReduceMean", x, axes))
+    return [g.op("ReduceMean", x, axes, keepdims=0), g.op("ReduceMean", g.op("Mul", centred, centred), axes, keepdims=0)]
 
 
 def _dropout(g: Builder, node: Written, schema: Schema) -> Written:
@@ -240,12 +264,12 @@ def _cast_like(g: Builder, node: Written, schema: Schema) -> Written:
 _Change = Callable[["Builder", Written, Schema], Written]
 _CHANGES: dict[str, _Change] = {
     "Softmax": _softmax, "LogSoftmax": _softmax, "Hardmax": _softmax, "Split": _split, "Upsample": _upsample, "Resize": _resize,
-    "RoiAlign": _roi_align, "GridSample": _grid_sample, "BatchNormalization": _batch_normalization, "Dropout": _dropout,
+    "RoiAlign": _roi_align, "GridSample": _grid_sample, "Dropout": _dropout,
     "CastLike": _cast_like,
 }
 
 
-def align(g: Builder, node: Written) -> None:
+def _align(g: Builder, node: Written) -> None:
     """Literals of rank 0 take the element type of the tensors beside them, as ONNX wants it and PyTorch meant it.
 
     Of other tensors of several types, arithmetic takes PyTorch's common type.
@@ -269,6 +293,16 @@ def align(g: Builder, node: Written) -> None:
                     node.inputs[position] = _cast(g, node.op_type, value, dtype)
         if node.op_type in _PROMOTED:
             _promote(g, node, positions)
+        _check_one_type(node, positions)
+
+
+def _check_one_type(node: Written, positions: list[int]) -> None:
+    """ONNX wants one type of these inputs."""
+    parameters = schemas.get(node.op_type, NEWEST).inputs  # type: ignore[union-attr]
+    values = [node.inputs[p] for p in positions if p < len(parameters) or parameters[-1].is_homogeneous]
+    kinds = {value.dtype.name: None for value in values if value is not None and value.dtype is not None and not value.sequence}
+    if len(kinds) > 1:
+        raise errors.UnsupportedError(f"a symbolic function wrote {node.op_type} of {' and '.join(kinds)}, of which ONNX wants one type: cast one")
 
 
 def _promote(g: Builder, node: Written, positions: list[int]) -> None:

@@ -10,12 +10,13 @@ from onnxport.target import dims, kernels
 from onnxport.target.dtypes import FLOATS, INTEGERS
 from onnxport.target.schemas import NEWEST
 from onnxport.target.spelling import Form, Made, Rules, numbers, refusal, sizes
-from onnxport.target.value import DataType, Value
+from onnxport.target.value import Constant, DataType, Value
 
 if TYPE_CHECKING:
     from onnxport.target.builder import Builder
 
 _EVERY = NEWEST + 1  # for rules that look at ONNX Runtime, whatever the opset
+_SHARED = 8  # the length up to which ONNX Runtime stores equal constants once
 _PART = 2**31  # int64 = high part * _PART + low part, both exact in float64
 
 
@@ -60,11 +61,39 @@ def _batch_normalization(g: Builder, form: Form) -> Made:
     return (g.op("Cast", result, to=form.x.dtype),)
 
 
-def _dropout(g: Builder, form: Form) -> Form:
-    """Dropout-7 and -10 only ever run as in evaluation, where `ratio` says nothing."""
+def _own_statistics(g: Builder, form: Form) -> Form:
+    """Running statistics that nobody else reads: in training ONNX Runtime writes the new ones over them, even over an array that it was fed with.
+
+    Of constants it stores equal vectors of up to 8 numbers once (a new layer's statistics and weights are all ones), so that those
+    may differ in the last digits here. A value of the graph is copied by an operator that ONNX Runtime does not see through.
+    """
+    if not form.attrs.get("training_mode"):
+        return form
+    kept = [v for v in form.inputs[3:] if v is not None]
+    return form.change(inputs=[*form.inputs[:3], *(_own(g, v, 2 * len(g.block.nodes) + place) for place, v in enumerate(kept, 4))])
+
+
+def _own(g: Builder, statistic: Value, number: int) -> Value:
+    const = statistic.const
+    if const is None:
+        return g.op("Max", statistic, statistic)
+    shift = number if const.tensor.numel() <= _SHARED else 0
+
+    def own() -> torch.Tensor:
+        return const.tensor.detach() * (1 + shift * 2**-22) + shift * 1e-30
+
+    assert statistic.dtype is not None
+    assert statistic.shape is not None
+    return g.from_constant(Constant(None, compute=own, name=const.name, parameter=True), statistic.dtype, statistic.shape)
+
+
+def _dropout(g: Builder, form: Form) -> Made:
+    """Dropout-7 and -10 only ever run as in evaluation, where `ratio` says nothing. Their masks are of other types, or all False."""
     training = form.input(2)
     if training is not None and numbers(training) not in ([False], [0]):
         raise refusal(g, "Dropout in training mode", 12)
+    if form.outputs > 1:
+        return g.op("Dropout", form.x), g.op("Expand", g.const(True), g.shape(form.x))
     return form.change(inputs=form.inputs[:1], seed=None)
 
 
@@ -578,7 +607,7 @@ RULES: Rules = {
     **dict.fromkeys(_REDUCTIONS, ((18, _reduce),)),
     "ReduceSum": ((13, _reduce),),
     **dict.fromkeys(("Softmax", "LogSoftmax", "Hardmax"), ((13, _softmax),)),
-    "BatchNormalization": ((15, _batch_normalization),),
+    "BatchNormalization": ((_EVERY, _own_statistics), (15, _batch_normalization)),
     "Clip": ((_EVERY, _clip),),
     "DFT": ((20, _dft),),
     "DepthToSpace": ((11, _depth_space(11)),),

@@ -31,7 +31,7 @@ _SIZES_ONLY = frozenset({
 def functionalise(graph: Graph, kept: Callable[[Node], bool] | None = None) -> None:
     """Replaces in-place operators by functional ones and views of written tensors by values; fills `graph.mutated`.
 
-    kept: says of an in-place operator that it keeps its name, since somebody translates it who gives the new value of `self`.
+    kept: says of an operator that it stays as it is, since somebody else translates it: of an in-place one he gives the new value of `self`.
     Linear in the number of nodes; a graph without writes is left alone. Raises `UnsupportedError` for a write that has
     no functional form.
     """
@@ -314,12 +314,15 @@ class _Functionaliser:
             self.becomes(output, place)
 
     def statistics(self, node: Node, before: dict[str, Arg]) -> None:
-        """Running statistics get new values. The node itself does not look at them then."""
+        """Running statistics get new values. The node itself does not look at them then, unless somebody else translates it."""
         read = dict(node.args)
         for name, new in list(statistics.written(self.make, node)):
             self.memory.write(self.memory.place(before[name]), new, node)
             node.args[name] = None
-        statistics.functional(node, read)
+        if self.kept(node):
+            node.args = read
+        else:
+            statistics.functional(node, read)
 
     def copy(self, node: Node, place: Place) -> Value | None:
         """`copy_`: cast and broadcast. None where a place is copied onto itself, as `x[0] += 1` does in the end."""
