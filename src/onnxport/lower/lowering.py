@@ -12,7 +12,7 @@ from onnxport import errors
 from onnxport.aten.graph import Arg, Block, Graph, Node
 from onnxport.aten.graph import Value as Captured
 from onnxport.aten.source import where
-from onnxport.lower import constants, containers, control, missing, scalars, sequences, structural
+from onnxport.lower import complexes, constants, containers, control, missing, scalars, sequences, structural
 from onnxport.lower.carried import Form
 from onnxport.lower.decompose import Decomposer, Decompositions
 from onnxport.lower.guards import Guard
@@ -20,11 +20,11 @@ from onnxport.lower.python import Journal
 from onnxport.lower.refusals import Refusals
 from onnxport.module_calls import ModuleCall, call_of
 from onnxport.ops import registry
-from onnxport.target import dims
+from onnxport.target import dims, pairs
 from onnxport.target.builder import Builder
 from onnxport.target.dims import Dim, Size
-from onnxport.target.dtypes import from_torch
-from onnxport.target.value import DataType, Value, behind
+from onnxport.target.dtypes import component, from_torch
+from onnxport.target.value import Complex, DataType, Value, behind
 
 
 @dataclass
@@ -80,6 +80,9 @@ class Lowering:
         for size, seen in zip(shape or (), value.shape or (), strict=False):
             if isinstance(size, Dim) and size.symbol is not None:
                 self.g.hints.setdefault(size.symbol.text, seen)
+        if value.dtype.is_complex:
+            assert shape is not None
+            return pairs.unpacked(self.g, self.g.input(name, component(from_torch(value.dtype)), (*shape, 2)))
         made = self.g.input(name, from_torch(value.dtype), shape)
         return self.g.integer(made) if value.kind == "int" else scalars.wide(self.g, made) if value.kind == "float" else made
 
@@ -149,7 +152,7 @@ class Lowering:
         if made.shape is None and not made.sequence and made.node is not None and made.node.op_type == "If":
             raise errors.UnsupportedError("the rank of an output is known only when the model runs, as the branches of an If give different ones; "
                                           f"bring them to one rank\n  at {where(made.node.source)}")
-        return made
+        return pairs.packed(self.g, made) if isinstance(made, Complex) else made
 
     def resolve(self, arg: Arg) -> Any:
         """What an argument became: values, sizes, plain Python, lists of these."""
@@ -234,6 +237,8 @@ class Lowering:
         folded = constants.compute(self.g, node, args)
         if folded is not None:
             return folded
+        if complexes.meets(args):
+            return complexes.lower(self, node, args, select)
         operator = registry.find(node.op, node.overload)
         if operator is None:
             if self.decomposer is None or not self.decomposer.exists(node):
@@ -254,7 +259,7 @@ class Lowering:
             if len(results) != len(outputs):
                 raise errors.ShapeError(f"{node.op} gave {len(results)} results, PyTorch {len(outputs)}")
         for captured, value in zip(outputs, results, strict=True):
-            if isinstance(value, (int, float, bool)) and captured.kind == "tensor":
+            if isinstance(value, (int, float, bool, complex)) and captured.kind == "tensor":
                 value = as_tensor(self.g, value, captured.dtype)
             if isinstance(value, Value):
                 self.check(node, captured, value)
@@ -329,7 +334,7 @@ def as_tensor(g: Builder, value: Any, dtype: torch.dtype | None = None) -> Value
         return value
     if isinstance(value, Dim):
         return g.scalar(value)
-    if isinstance(value, (bool, int, float)):
+    if isinstance(value, (bool, int, float, complex)):
         return g.constant(torch.tensor(value, dtype=dtype))
     if isinstance(value, (list, tuple)) and value and all(isinstance(v, (int, Dim)) and not isinstance(v, bool) for v in value):
         return g.sizes(list(value))

@@ -78,7 +78,9 @@ def name_of(node: Node) -> str:
 def has_function(node: Node) -> bool:
     """Whether a node is lowered by a function of its own."""
     known = structural.HANDLERS
-    return node.op in known or f"{node.op}.{node.overload}" in known or scalars.handles(node) or registry.find(node.op, node.overload) is not None
+    if node.op in known or f"{node.op}.{node.overload}" in known or scalars.handles(node):
+        return True
+    return registry.find(node.op, node.overload) is not None or registry.find_of_complex(node.op, node.overload) is not None
 
 
 def refuse(node: Node) -> None:

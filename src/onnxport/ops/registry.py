@@ -36,6 +36,7 @@ class Operator:
 
 
 _operators: dict[str, Operator] = {}
+_of_complex: dict[str, Operator] = {}  # what goes before these where a complex tensor or number is among the arguments
 _lock = threading.Lock()
 _discovered = False
 
@@ -75,6 +76,19 @@ def aten(*names: Any, needs: int = 7, fold: bool = True, also: tuple[str, ...] =
     return decorate
 
 
+def of_complex(*names: str) -> Callable[[Function], Function]:
+    """`@of_complex("exp")`: the function is the operator wherever an argument is complex, or the result is to be."""
+    def decorate(function: Function) -> Function:
+        takes = frozenset(list(inspect.signature(function).parameters)[1:])
+        for name in names:
+            if f"aten::{name}" in _of_complex:
+                raise ValueError(f"aten::{name} of complex numbers is defined twice")
+            _of_complex[f"aten::{name}"] = Operator(f"aten::{name}", function, takes)
+        return function
+
+    return decorate
+
+
 def operators() -> dict[str, Operator]:
     """All operators, by name; the modules of `onnxport.ops` are imported at the first call."""
     global _discovered
@@ -91,6 +105,12 @@ def find(name: str, overload: str) -> Operator | None:
     """The function for this overload, or for all of the operator's overloads."""
     table = operators()
     return table.get(f"{name}.{overload}") or table.get(name)
+
+
+def find_of_complex(name: str, overload: str) -> Operator | None:
+    """The function for complex arguments of this overload, or of all of the operator's overloads."""
+    operators()
+    return _of_complex.get(f"{name}.{overload}") or _of_complex.get(name)
 
 
 def supported() -> list[tuple[str, int]]:

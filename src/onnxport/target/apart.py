@@ -10,7 +10,7 @@ from typing import Any
 
 from onnxport.module_calls import ModuleCall
 from onnxport.target.dims import Dim
-from onnxport.target.value import Value, Window, behind
+from onnxport.target.value import Complex, Value, Window, behind
 
 Source = tuple[Value, int | None]
 
@@ -31,6 +31,8 @@ class Apart:
         return found
 
     def _window(self, value: Value, call: ModuleCall | None) -> Value:
+        if isinstance(value, Complex):
+            return Complex(self._window(value.re, call), self._window(value.im, call), value.const)
         if value.const is not None or value.content is not None:
             return value
         if isinstance(value, Window) and value.call is call:

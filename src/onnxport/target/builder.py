@@ -16,11 +16,11 @@ import torch
 
 from onnxport import errors
 from onnxport.module_calls import ModuleCall
-from onnxport.target import contents, dims, folding, forms, kernels, shape_rules_control, shapes, simplify
+from onnxport.target import contents, dims, folding, forms, kernels, pairs, shape_rules_control, shapes, simplify
 from onnxport.target.apart import Apart
 from onnxport.target.dims import Dim, Size
-from onnxport.target.dtypes import from_torch, to_torch
-from onnxport.target.value import Block, Constant, DataType, Node, Shape, Value
+from onnxport.target.dtypes import COMPLEX, from_torch, to_torch
+from onnxport.target.value import Block, Complex, Constant, DataType, Node, Shape, Value
 
 RANDOM = frozenset({"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli", "Dropout"})
 INT64 = DataType.INT64
@@ -72,7 +72,9 @@ class Builder:
         return self.from_constant(Constant(tensor, name=name, parameter=parameter), from_torch(tensor.dtype), tuple(tensor.shape))
 
     def from_constant(self, constant: Constant, dtype: DataType, shape: Shape) -> Value:
-        """The value of a `Constant`; integer scalars and short vectors get their content."""
+        """The value of a `Constant`; integer scalars and short vectors get their content, complex tensors two parts."""
+        if dtype in COMPLEX:
+            return pairs.of_constant(self, constant, dtype, shape)
         value = Value(dtype, shape, const=constant)
         if dtype == INT64 and len(shape) <= 1 and not constant.is_lazy and not constant.parameter:
             tensor = constant.tensor
@@ -143,6 +145,8 @@ class Builder:
 
     def real(self, value: Value) -> Value:
         """`value` as something that a node can read: sizes get the nodes that compute them."""
+        if isinstance(value, Complex):
+            raise errors.UnsupportedError(f"complex numbers: {pairs.WAY_OUT}")
         if value.content is None or value.node is not None or value.const is not None or value.name is not None:
             return value
         held = self._scalar_read(value)

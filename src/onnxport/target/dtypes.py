@@ -40,6 +40,11 @@ def to_torch(dtype: DataType) -> torch.dtype:
     return found
 
 
+def component(dtype: DataType) -> DataType:
+    """The type of the two parts of a complex number; of other types, the type itself."""
+    return {DataType.COMPLEX64: DataType.FLOAT, DataType.COMPLEX128: DataType.DOUBLE}.get(dtype, dtype)
+
+
 def is_float(dtype: DataType | None) -> bool:
     """float16, bfloat16, float32 or float64."""
     return dtype in FLOATS
@@ -76,7 +81,7 @@ def promote(*operands: tuple[DataType, int | None] | bool | int | float) -> Data
         if result is None:
             result = candidate
         elif _kind(candidate) > _kind(result):
-            result = torch.promote_types(result, candidate) if _kind(candidate) == 3 else candidate
+            result = result.to_complex() if _kind(candidate) == 3 and _kind(result) == 2 else candidate
     assert result is not None
     return from_torch(result)
 

@@ -86,6 +86,29 @@ class Value:
         return f"<{self.name or maker}: {self.dtype and self.dtype.name}[{shape}]>"
 
 
+class Complex(Value):
+    """A tensor of complex numbers: two real tensors of one shape, as ONNX Runtime has no complex ones.
+
+    re, im: the parts.   const: the complex tensor itself, where it is known.   No node reads one (the builder refuses it), so an
+    operator that does not know of complex numbers cannot go on with one part alone.
+    """
+
+    __slots__ = ("im", "re")
+
+    def __init__(self, re: Value, im: Value, const: Constant | None = None):
+        self.re, self.im = re, im
+        super().__init__(DataType.COMPLEX128 if re.dtype == DataType.DOUBLE else DataType.COMPLEX64, re.shape, const=const)
+
+    @property
+    def shape(self) -> Shape | None:  # type: ignore[override]
+        """That of the parts."""
+        return self.re.shape
+
+    @shape.setter
+    def shape(self, shape: Shape | None) -> None:
+        self.re.shape = self.im.shape = shape
+
+
 class Window(Value):
     """A value as another module call sees it: dtype and shape, but not what made it.
 
