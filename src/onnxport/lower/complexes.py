@@ -28,7 +28,10 @@ def lower(low: Lowering, node: Node, args: dict[str, Any], select: Any) -> Any:
     for table, way in ((complex_parts.LINEAR, complex_parts.linear), (complex_parts.MULTILINEAR, complex_parts.multilinear)):
         names = table.get(f"{node.op}.{node.overload}") or table.get(node.op)
         if operator is not None and names is not None:
-            return way(low.g, operator.function, names, select(operator, node, args))
-    if low.decomposer is not None and low.decomposer.exists(node):
+            chosen = select(operator, node, args)
+            if not any(complex_parts.is_complex(chosen.get(name)) for name in (*names, "dtype")):
+                return operator.function(low.g, **chosen)  # only a shape is taken from what is complex
+            return way(low.g, operator.function, names, chosen)
+    if low.decomposer is not None and low.decomposer.exists(node) and not low.decomposer.missing(node, low.knows):
         return low.decomposer.lower(low, node, args)
     raise errors.UnsupportedError(f"{name_of(node)} of complex numbers: {WAY_OUT}")

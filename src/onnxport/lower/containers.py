@@ -16,7 +16,7 @@ from onnxport.ops import registry
 from onnxport.ops.support import pair
 from onnxport.target import dims
 from onnxport.target.dims import Dim
-from onnxport.target.dtypes import FLOATS, from_torch, to_torch
+from onnxport.target.dtypes import COMPLEX, FLOATS, from_torch, to_torch
 from onnxport.target.sizes import reshape
 from onnxport.target.value import DataType, Value
 
@@ -498,6 +498,11 @@ def is_floating(low: Lowering, node: Node, args: Args) -> Any:
     return _first(args).dtype in FLOATS
 
 
+def is_complex(low: Lowering, node: Node, args: Args) -> Any:
+    """`x.is_complex()`."""
+    return _first(args).dtype in COMPLEX
+
+
 def shape(low: Lowering, node: Node, args: Args) -> Any:
     """`x.shape`."""
     x = _first(args)
@@ -573,6 +578,6 @@ HANDLERS = {
     **{f"aten::{name}.{kind}": any_of for name in ("any", "all") for kind in ("bool", "int", "float", "str")}, "aten::sum.int": total,
     "aten::sum.float": total, "aten::sum.bool": total, "aten::__range_length": range_length, "aten::__derive_index": derive_index,
     "aten::format": text, "aten::str": text, "aten::percentFormat": text, "aten::eq.int_list": equal_lists,
-    "aten::ne.int_list": equal_lists, "aten::device": device, "aten::is_complex": answer(False), "aten::is_grad_enabled": answer(True),
+    "aten::ne.int_list": equal_lists, "aten::device": device, "aten::is_complex": is_complex, "aten::is_grad_enabled": answer(True),
     "aten::is_autocast_enabled": answer(False), "aten::_get_tracing_state": answer(False), "aten::has_torch_function": answer(False),
 }

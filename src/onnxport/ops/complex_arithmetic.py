@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import cmath
 import math as numbers
 from typing import Any
 
@@ -14,7 +13,7 @@ from onnxport.ops.layout import broadcast_tensors
 from onnxport.ops.registry import of_complex
 from onnxport.ops.support import is_one, result_type, tensor
 from onnxport.target.builder import Builder
-from onnxport.target.dtypes import COMPLEX, component
+from onnxport.target.dtypes import COMPLEX
 from onnxport.target.value import Complex, DataType, Value
 
 _MULTIPLIED = 8  # the highest power that is multiplied out

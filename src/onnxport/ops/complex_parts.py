@@ -11,25 +11,27 @@ from typing import Any
 
 from onnxport.ops.support import cast, result_type, tensor
 from onnxport.target.builder import Builder
-from onnxport.target.dtypes import component
+from onnxport.target.dtypes import component, from_torch, to_torch
 from onnxport.target.sizes import expand
 from onnxport.target.value import Complex, DataType, Value
 
 # Operator -> the arguments whose elements it moves or adds; `other` tensors that only give a shape are none of these.
-_MOVING = """view reshape _unsafe_view _reshape_alias view_copy _reshape_copy view_as reshape_as flatten unflatten ravel squeeze squeeze_copy unsqueeze
-    unsqueeze_copy atleast_1d atleast_2d atleast_3d permute permute_copy transpose swapaxes swapdims transpose_copy t numpy_T t_copy mT movedim
-    moveaxis expand broadcast_to expand_copy expand_as flip fliplr flipud rot90 roll pixel_shuffle pixel_unshuffle channel_shuffle
-    native_channel_shuffle unfold unfold_copy split unsafe_split split_copy split_with_sizes unsafe_split_with_sizes split_with_sizes_copy chunk
-    unsafe_chunk tensor_split hsplit vsplit dsplit unbind unbind_copy select select_copy slice slice_copy narrow narrow_copy index _unsafe_index
-    masked_select index_select take gather take_along_dim repeat tile repeat_interleave tril triu diagonal diagonal_copy diag_embed diag diagflat
-    sum_to_size trace neg negative positive contiguous clone detach detach_copy alias alias_copy lift lift_fresh lift_fresh_copy cpu cuda resolve_conj
-    resolve_neg pin_memory reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d replication_pad3d _pad_circular
-    nan_to_num zero as_strided"""
+_MOVING = """
+    view reshape _unsafe_view _reshape_alias view_copy _reshape_copy view_as reshape_as flatten unflatten ravel squeeze squeeze_copy
+    unsqueeze unsqueeze_copy atleast_1d atleast_2d atleast_3d permute permute_copy transpose swapaxes swapdims transpose_copy t numpy_T
+    t_copy mT movedim moveaxis expand broadcast_to expand_copy expand_as flip fliplr flipud rot90 roll pixel_shuffle pixel_unshuffle
+    channel_shuffle native_channel_shuffle unfold unfold_copy split unsafe_split split_copy split_with_sizes unsafe_split_with_sizes
+    split_with_sizes_copy chunk unsafe_chunk tensor_split hsplit vsplit dsplit unbind unbind_copy select select_copy slice slice_copy
+    narrow narrow_copy index _unsafe_index masked_select index_select take gather take_along_dim repeat tile repeat_interleave tril triu
+    diagonal diagonal_copy diag_embed diag diagflat sum_to_size trace neg negative positive contiguous clone detach detach_copy alias
+    alias_copy lift lift_fresh lift_fresh_copy cpu cuda resolve_conj resolve_neg pin_memory reflection_pad1d reflection_pad2d
+    reflection_pad3d replication_pad1d replication_pad2d replication_pad3d _pad_circular nan_to_num zero as_strided sum mean cumsum
+    fft_fftshift fft_ifftshift"""
 LINEAR: dict[str, tuple[str, ...]] = {
     **{f"aten::{name}": ("self",) for name in _MOVING.split()},
     **{f"aten::{name}": ("tensors",) for name in (
-        "cat", "concat", "concatenate", "stack", "hstack", "vstack", "row_stack", "dstack", "column_stack", "block_diag", "broadcast_tensors", "meshgrid",
-        "cartesian_prod", "atleast_1d.Sequence", "atleast_2d.Sequence", "atleast_3d.Sequence")},
+        "cat", "concat", "concatenate", "stack", "hstack", "vstack", "row_stack", "dstack", "column_stack", "block_diag", "broadcast_tensors",
+        "meshgrid", "cartesian_prod", "atleast_1d.Sequence", "atleast_2d.Sequence", "atleast_3d.Sequence")},
     **{f"aten::{name}": ("self", "src") for name in ("scatter.src", "scatter_add", "select_scatter", "slice_scatter", "diagonal_scatter")},
     **{f"aten::{name}": ("self", "source") for name in ("index_copy", "masked_scatter", "put")},
     **{f"aten::{name}": ("self", "value") for name in ("masked_fill", "index_fill", "fill", "pad", "constant_pad_nd", "scatter.value")},
@@ -37,7 +39,8 @@ LINEAR: dict[str, tuple[str, ...]] = {
     "aten::where": ("self", "other"), "aten::linalg_diagonal": ("A",), "aten::diff": ("self", "prepend", "append"),
 }
 MULTILINEAR: dict[str, tuple[str, ...]] = {
-    **{f"aten::{name}": ("self", "other") for name in ("mul", "multiply", "matmul", "linalg_matmul", "inner", "kron", "cross", "linalg_cross", "tensordot")},
+    **{f"aten::{name}": ("self", "other") for name in (
+        "mul", "multiply", "matmul", "linalg_matmul", "inner", "kron", "cross", "linalg_cross", "tensordot")},
     **{f"aten::{name}": ("self", "mat2") for name in ("mm", "bmm")},
     **{f"aten::{name}": ("self", "vec2") for name in ("outer", "ger", "linalg_outer")},
     "aten::mv": ("self", "vec"), "aten::dot": ("self", "tensor"), "aten::einsum": ("tensors",),
@@ -66,10 +69,17 @@ def zeros(g: Builder, like: Value) -> Value:
     return expand(g, tensor(g, 0, like.dtype), like.shape)
 
 
+def on_both(z: Complex, change: Callable[[Value], Value]) -> Complex:
+    """The same done to both parts."""
+    return Complex(change(z.re), change(z.im))
+
+
 def linear(g: Builder, function: Callable[..., Any], names: Sequence[str], args: dict[str, Any]) -> Any:
     """`function` on the real parts and on the imaginary parts of the arguments `names`."""
     data = [member for name in names for member in _members(args.get(name))]
-    dtype = result_type(*data)
+    kind = args.get("dtype")
+    dtype = result_type(*data) if kind is None else from_torch(kind)
+    args = args if kind is None else {**args, "dtype": to_torch(component(dtype))}
     sides = []
     for side in (0, 1):
         given = {name: _sided(g, args[name], dtype, side) for name in names if args.get(name) is not None}
@@ -121,4 +131,4 @@ def is_complex(arg: Any) -> bool:
     return isinstance(arg, (Complex, complex)) or getattr(arg, "is_complex", False) is True
 
 
-__all__ = ["LINEAR", "MULTILINEAR", "is_complex", "linear", "multilinear", "pair", "parts_of", "zeros"]
+__all__ = ["LINEAR", "MULTILINEAR", "is_complex", "linear", "multilinear", "on_both", "pair", "parts_of", "zeros"]

@@ -6,11 +6,10 @@ from typing import Any
 
 import torch
 
-from onnxport import errors
 from onnxport.ops.registry import aten
 from onnxport.ops.support import cast
 from onnxport.target.builder import Builder
-from onnxport.target.dtypes import COMPLEX, from_torch
+from onnxport.target.dtypes import from_torch
 from onnxport.target.value import Value
 
 
@@ -34,10 +33,7 @@ def type_as(g: Builder, self: Value, other: Value) -> Value:
 
 def converted(g: Builder, x: Value, dtype: Any) -> Value:
     """`x` as a torch dtype."""
-    target = from_torch(dtype)
-    if (x.dtype in COMPLEX) != (target in COMPLEX):
-        raise errors.UnsupportedError(f"a conversion of {x.dtype and x.dtype.name} to {target.name}")
-    return cast(g, x, target)
+    return cast(g, x, from_torch(dtype))
 
 
 @aten("_cast_Float")
@@ -53,6 +49,4 @@ def contiguous(g: Builder, self: Value) -> Value:
 
     What moves memory only, and conjugates of real numbers.
     """
-    if self.dtype in COMPLEX:
-        raise errors.UnsupportedError("complex numbers")
     return self

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from onnxport import errors
 from onnxport.ops import windows
 from onnxport.ops.registry import aten
 from onnxport.ops.support import pair, rank_of, shape_of, static_int
 from onnxport.target import dims, sizes
 from onnxport.target.builder import Builder
 from onnxport.target.dims import is_static
-from onnxport.target.dtypes import COMPLEX
 from onnxport.target.value import DataType, Value
 
 _NARROW = (DataType.FLOAT, DataType.FLOAT16, DataType.BFLOAT16)
@@ -150,9 +148,7 @@ def _transposed_by_columns(g: Builder, x: Value, weight: Value, bias: Value | No
 
 
 def _batched(g: Builder, input: Value, weight: Value) -> Value:
-    """`input` with a batch dim; refuses what no kernel computes."""
-    if input.dtype in COMPLEX or weight.dtype in COMPLEX:
-        raise errors.UnsupportedError("convolution of complex tensors: ONNX has none")
+    """`input` with a batch dim."""
     return input if rank_of(input) == rank_of(weight) else sizes.unsqueeze(g, input, [0])
 
 

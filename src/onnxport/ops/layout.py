@@ -190,8 +190,6 @@ def t(g: Builder, self: Value) -> Value:
 @aten("mT", "mH", "matrix_H", "adjoint")
 def matrix_transposed(g: Builder, self: Value) -> Value:
     """mT(Tensor self) -> Tensor; mH, matrix_H, adjoint: of real tensors the same. ONNX Transpose."""
-    if self.dtype in (DataType.COMPLEX64, DataType.COMPLEX128):
-        raise errors.UnsupportedError("the conjugate transpose of a complex tensor")
     return transpose(g, self, -2, -1) if rank_of(self) else self
 
 

@@ -8,7 +8,7 @@ that remains gets dtype and symbolic shape at once and is written in the form th
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -100,6 +100,13 @@ class Builder:
         if key is not None:
             self._literals[key] = value
         return value
+
+    def once(self, key: tuple[Any, ...], make: Callable[[], Value]) -> Value:
+        """A constant that `make` gives, and that stands once in the file however many operators ask for it."""
+        found = self._literals.get(key)
+        if found is None:
+            found = self._literals[key] = make()
+        return found
 
     def sizes(self, sizes: Sequence[Size]) -> Value:
         """An int64 vector of sizes; nodes are made for it only when a node reads it."""

@@ -36,7 +36,8 @@ def _view(tensor: torch.Tensor, index: int) -> torch.Tensor:
 def unpacked(g: Builder, x: Value) -> Complex:
     """The complex tensor that a real one with a last dim of 2 stands for. ONNX Gather."""
     assert x.shape is not None
-    return Complex(*[g.op("Gather", x, g.scalar(index), axis=len(x.shape) - 1) for index in (0, 1)])
+    re, im = (g.op("Gather", x, g.scalar(index), axis=len(x.shape) - 1) for index in (0, 1))
+    return Complex(re, im)
 
 
 def packed(g: Builder, z: Complex) -> Value:

@@ -100,7 +100,7 @@ class Complex(Value):
         super().__init__(DataType.COMPLEX128 if re.dtype == DataType.DOUBLE else DataType.COMPLEX64, re.shape, const=const)
 
     @property
-    def shape(self) -> Shape | None:  # type: ignore[override]
+    def shape(self) -> Shape | None:
         """That of the parts."""
         return self.re.shape
 

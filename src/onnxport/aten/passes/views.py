@@ -40,7 +40,7 @@ def _same_layout(node: Node, source: Value) -> bool:
     return not node.args.get("copy") and source.dtype == out.dtype and source.strides == out.strides
 
 
-def _real(node: Node, source: Value) -> bool:
+def _is_real(node: Node, source: Value) -> bool:
     return source.dtype is None or not source.dtype.is_complex
 
 
@@ -71,6 +71,34 @@ def _reshape(make: Maker, node: Node, parent: Value, child: Value) -> Value:
     return make.reshape_as(child, parent)
 
 
+def _real(make: Maker, node: Node, parent: Value, child: Value) -> Value:
+    """The real part; of real numbers, all of it."""
+    if _is_real(node, parent):
+        return child
+    return make.emit("aten::complex", "", parent, real=child, imag=make.emit("aten::imag", "", child, self=parent))
+
+
+def _imag(make: Maker, node: Node, parent: Value, child: Value) -> Value:
+    return make.emit("aten::complex", "", parent, real=make.emit("aten::real", "", child, self=parent), imag=child)
+
+
+def _conj(make: Maker, node: Node, parent: Value, child: Value) -> Value:
+    return child if _is_real(node, parent) else make.emit("aten::conj_physical", "", parent, self=child)
+
+
+def _resolved(make: Maker, node: Node, parent: Value, child: Value) -> Value:
+    """A copy where the tensor was conjugated, which nobody knows here."""
+    return child if _is_real(node, parent) else refuse(make, node, parent, child)
+
+
+def _view_as_real(make: Maker, node: Node, parent: Value, child: Value) -> Value:
+    return make.emit("aten::view_as_complex", "", parent, self=child)
+
+
+def _view_as_complex(make: Maker, node: Node, parent: Value, child: Value) -> Value:
+    return make.emit("aten::view_as_real", "", parent, self=child)
+
+
 def _unsqueeze(make: Maker, node: Node, parent: Value, child: Value) -> Value:
     return make.emit("aten::squeeze", "dim", parent, self=child, dim=node.args["dim"])
 
@@ -95,6 +123,10 @@ def _matrix_transpose(make: Maker, node: Node, parent: Value, child: Value) -> V
     if len(_shape(node, parent)) < 2:
         return child
     return make.emit("aten::transpose", "int", parent, self=child, dim0=-2, dim1=-1)
+
+
+def _adjoint(make: Maker, node: Node, parent: Value, child: Value) -> Value:
+    return _conj(make, node, parent, _matrix_transpose(make, node, parent, child))
 
 
 def _reverse(make: Maker, node: Node, parent: Value, child: Value) -> Value:
@@ -239,19 +271,21 @@ _PIECES = {f"aten::{name}": find for name, find in _PIECES.items()}
 _TABLE: dict[str, tuple[Callable[[Node, Value], bool], PutBack]] = {
     **dict.fromkeys(("detach", "alias", "lift_fresh", "pin_memory"), (_always, _unchanged)),
     **dict.fromkeys(("contiguous", "to", "type_as", "sum_to_size"), (_same_layout, _unchanged)),
-    **dict.fromkeys(("real", "conj", "resolve_conj", "resolve_neg", "_conj", "positive", "conj_physical"), (_real, _unchanged)),
+    "positive": (_always, _unchanged), "conj_physical": (_is_real, _unchanged),
+    **dict.fromkeys(("conj", "_conj"), (_always, _conj)), **dict.fromkeys(("resolve_conj", "resolve_neg"), (_always, _resolved)),
+    "real": (_always, _real), "imag": (_always, _imag), "view_as_real": (_always, _view_as_real), "view_as_complex": (_always, _view_as_complex),
     **dict.fromkeys(_DROPOUTS, (_inactive, _unchanged)),
     **dict.fromkeys(("view", "view_as", "_unsafe_view", "unflatten", "_reshape_alias", "atleast_1d", "atleast_2d", "atleast_3d"),
                     (_always, _reshape)),
     **dict.fromkeys(("reshape", "reshape_as", "flatten", "ravel"), (_viewable, _reshape)),
     "unsqueeze": (_always, _unsqueeze), "squeeze": (_always, _squeeze),
     **dict.fromkeys(("transpose", "swapaxes", "swapdims"), (_always, _transpose)),
-    **dict.fromkeys(("t", "mT", "mH", "adjoint", "matrix_H"), (_always, _matrix_transpose)),
+    **dict.fromkeys(("t", "mT"), (_always, _matrix_transpose)), **dict.fromkeys(("mH", "adjoint", "matrix_H"), (_always, _adjoint)),
     "numpy_T": (_always, _reverse), "permute": (_always, _permute), **dict.fromkeys(("movedim", "moveaxis"), (_always, _movedim)),
     "select": (_always, _select), "slice": (_always, _slice), "narrow": (_always, _narrow),
     **dict.fromkeys(("diagonal", "linalg_diagonal"), (_always, _diagonal)),
     **dict.fromkeys(("expand", "expand_as", "broadcast_to"), (_always, _expand)),
-    **dict.fromkeys(("unfold", "as_strided", "imag", "view_as_real", "view_as_complex", "_neg_view"), (_always, refuse)),
+    **dict.fromkeys(("unfold", "as_strided", "_neg_view"), (_always, refuse)),
     **{name[6:]: (_always, refuse) for name in _PIECES},
 }
 _TABLE = {f"aten::{name}": row for name, row in _TABLE.items()}
