@@ -29,12 +29,27 @@ def lengths(function: Callable[..., torch.Tensor]) -> Callable[[torch.Tensor], l
     return lambda x: [function(x, n, dim=dim) for n in (None, 4, 5, 11) for dim in (-1, 1)]
 
 
+def everywhere(function: Callable[..., torch.Tensor]) -> Callable[[torch.Tensor], list[torch.Tensor]]:
+    """Along every axis."""
+    return lambda x: [function(x, n, dim=dim) for n in (None, 5) for dim in (-1, 1, 0)]
+
+
+def of_two(function: Callable[..., torch.Tensor]) -> Callable[[torch.Tensor], list[torch.Tensor]]:
+    """Two axes, others, three."""
+    return lambda x: [function(x), function(x, (4, 5)), function(x, dim=(0, 1)), function(x, (6, -1), (2, 0), "ortho"), function(x, norm="forward")]
+
+
+def of_all(function: Callable[..., torch.Tensor]) -> Callable[[torch.Tensor], list[torch.Tensor]]:
+    """All axes, the last ones, others."""
+    return lambda x: [function(x), function(x, (4, 5)), function(x, dim=(0, 1)), function(x, dim=(1,)), function(x, norm="ortho")]
+
+
 ONE = [
     *[Case(f"{name}_norms", normed(getattr(fft, name)), (x,), [(y,)], "all", OPSETS) for name, x, y in (
         ("fft", Z, W), ("ifft", Z, W), ("rfft", X, Y), ("irfft", Z, W), ("hfft", Z, W), ("ihfft", X, Y))],
     *[Case(f"{name}_lengths", lengths(getattr(fft, name)), (x,), [(torch.randn(4, 3, 8, dtype=x.dtype),)], BATCH, OPSETS) for name, x in (
         ("fft", Z), ("ifft", Z), ("rfft", X), ("irfft", Z), ("hfft", Z), ("ihfft", X))],
-    *[Case(f"{name}_all_dynamic", lambda x, f=getattr(fft, name): [f(x, n, dim=dim) for n in (None, 5) for dim in (-1, 1, 0)], (x,), [(y,)], "all", (13, 28))
+    *[Case(f"{name}_all_dynamic", everywhere(getattr(fft, name)), (x,), [(y,)], "all", (13, 28))
       for name, x, y in (("fft", Z, W), ("rfft", X, Y), ("irfft", Z, W), ("ihfft", X, Y))],
     Case("fft_of_real", lambda x: (fft.fft(x), fft.ifft(x), fft.irfft(x), fft.hfft(x), fft.fft((x * 9).long())), (X,), [(Y,)], "all", FEW),
     Case("fft_double", lambda x: (fft.fft(x), fft.irfft(fft.rfft(x))), (X.double(),), [(Y[..., :6].double(),)], "all", FEW, rtol=1e-9, atol=1e-9),
@@ -51,10 +66,10 @@ LONG = [
 ]
 
 SEVERAL = [
-    *[Case(f"{name}2", lambda x, f=getattr(fft, f"{name}2"): [f(x), f(x, (4, 5)), f(x, dim=(0, 1)), f(x, (6, -1), (2, 0), "ortho"), f(x, norm="forward")], (x,),
+    *[Case(f"{name}2", of_two(getattr(fft, f"{name}2")), (x,),
            [(torch.randn(4, 3, 8, dtype=x.dtype),)], {0: {0: "b"}}, OPSETS) for name, x in (
                ("fft", Z), ("ifft", Z), ("rfft", X), ("irfft", Z), ("hfft", Z), ("ihfft", X))],
-    *[Case(f"{name}n", lambda x, f=getattr(fft, f"{name}n"): [f(x), f(x, (4, 5)), f(x, dim=(0, 1)), f(x, dim=(1,)), f(x, norm="ortho")], (x,),
+    *[Case(f"{name}n", of_all(getattr(fft, f"{name}n")), (x,),
            [(torch.randn(4, 3, 8, dtype=x.dtype),)], {0: {0: "b"}}, FEW) for name, x in (
                ("fft", Z), ("ifft", Z), ("rfft", X), ("irfft", Z), ("hfft", Z), ("ihfft", X))],
     Case("fft2_dynamic", lambda x: (fft.fft2(x).real, fft.irfft2(fft.rfft2(x), s=x.shape[-2:])), (X,), [(Y,)], "all", (13, 28)),

@@ -7,7 +7,7 @@ from typing import Any
 
 from onnxport.lower.python import UNINITIALIZED, Keyed, Listed, entries
 from onnxport.target.dims import Size
-from onnxport.target.value import DataType
+from onnxport.target.value import Complex, DataType
 
 
 @dataclass
@@ -30,6 +30,8 @@ def leaves(item: Any) -> list[Any]:
     """What a carried value is made of."""
     if isinstance(item, Listed) and isinstance(item.state, tuple):
         return [leaf for member in item.state for leaf in leaves(member)]
+    if isinstance(item, Complex):
+        return [item.re, item.im]
     if isinstance(item, (tuple, list)):
         return [leaf for member in item for leaf in leaves(member)]
     known = entries(item)
@@ -42,6 +44,8 @@ def rebuilt(item: Any, given: Any) -> Any:
     """The same structure with other leaves."""
     if isinstance(item, Listed) and isinstance(item.state, tuple):
         return Listed(tuple([rebuilt(member, given) for member in item.state]))
+    if isinstance(item, Complex):
+        return Complex(next(given), next(given))
     if isinstance(item, tuple):
         return tuple([rebuilt(member, given) for member in item])
     if isinstance(item, list):

@@ -14,7 +14,7 @@ from onnxport.target import dims
 from onnxport.target.builder import Builder
 from onnxport.target.dims import Dim, Size
 from onnxport.target.dtypes import from_torch, promote, to_torch
-from onnxport.target.value import Block, DataType, Value
+from onnxport.target.value import Block, Complex, DataType, Value
 
 Finish = Callable[[Sequence[Value]], Any]
 NUMBERS = (bool, int, float, Dim)
@@ -80,6 +80,8 @@ class Joiner:
             return lambda results: a if isinstance(a, Unclear) else b
         if a is None or b is None or isinstance(a, Maybe) or isinstance(b, Maybe):
             return self._maybe(a, b, kind)
+        if isinstance(a, Complex) and isinstance(b, Complex):
+            return self._complex(self.join(a.re, b.re), self.join(a.im, b.im))
         if entries(a) is not None and entries(b) is not None:
             return self._dicts(a, b)
         if isinstance(a, (Listed, list)) and isinstance(b, (Listed, list)):
@@ -90,6 +92,9 @@ class Joiner:
         if kind_of(a) == "plain" or kind_of(b) == "plain":
             return lambda results: Unclear(f"which of {_shown(a)} and {_shown(b)} it is, only the running model knows")
         return self._values(a, b, kind)
+
+    def _complex(self, re: Finish, im: Finish) -> Finish:
+        return lambda results: Complex(re(results), im(results))
 
     def _dicts(self, a: Any, b: Any) -> Finish:
         return self._objects(a, b, entries, Keyed)
@@ -182,6 +187,8 @@ class Joiner:
         if isinstance(x, Maybe):
             present, value = self._half(which, x.present), self._half(which, x.value)
             return lambda results: Maybe(present(results), value(results))
+        if isinstance(x, Complex):
+            return self._complex(self._half(which, x.re), self._half(which, x.im))
         if kind_of(x) == "plain" or isinstance(x, (bool, int, float)):
             return lambda results: x
         blank: Any = 0
