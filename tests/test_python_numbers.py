@@ -37,6 +37,8 @@ RIGHT: dict[str, Callable[[Tensor], Any]] = {
     "stride": lambda x: x * x.stride(0),
     "strides": lambda x: x * sum(x.reshape(1, *x.shape).stride()),
     "round": lambda x: x.new_zeros(round(x.shape[1])),
+    "round-half": lambda x: x.new_zeros(round(x.shape[1] / 2)),
+    "round-fraction": lambda x: x[:, : round(x.shape[1] * 0.6)] * round(1.1 * x.shape[0]),
     "prod": lambda x: x.reshape(math.prod(x.shape)),
     "is_causal": lambda x: F.scaled_dot_product_attention(x[None], x[None], x[None], is_causal=x.shape[0] > 3),
     "int": lambda x: x.reshape(int(x.shape[0]), int(x.size(1))),
@@ -75,7 +77,7 @@ GUARDED: dict[str, tuple[Callable[[Tensor], Any], str]] = {
     "_check": (checked, "> 1"),
 }
 REFUSED: dict[str, Callable[[Tensor], Any]] = {
-    "round": lambda x: x.new_zeros(round(x.shape[1] * 1.5)),
+    "round": lambda x: x * round(x.shape[1] * 1.55, 1),
     "stride": lambda x: x * x.t().stride(1),
     "vmap": lambda x: torch.vmap(lambda row: row * row.sum())(x),
     "scale_factor": lambda x: F.interpolate(x[None], scale_factor=x.shape[0] / 2),

@@ -10,8 +10,7 @@ import torch
 from tests.ops.harness import NEWEST, OPSETS, Case, check, expand
 
 OLD = (7, 8, *OPSETS)
-BITS = (18, 20, NEWEST)
-NEEDS_18 = {9: "needs opset 18", 13: "needs opset 18"}
+BITS = (9, 11, 13, 17, 18, 20, NEWEST)
 ODD = torch.tensor([math.nan, math.inf, -math.inf, 0.0, -0.0, 1.0, -1.0, 1.0 + 1e-6])
 F, D, N, J = (
     torch.tensor([[1.0, 2, 3], [3, 2, 1]]),
@@ -75,8 +74,12 @@ CASES = [
         "all",
     ),
     Case("logic_operators", lambda a, b: (a & b, a | b, a ^ b, ~a), (B, B.flip(0)), [], "all", OLD),
-    Case("bits", lambda a, b: (a & b, a | b, a ^ b, a & 6, a | 6, a ^ 6), (N, N.flip(0)), [], "all", (9, 13, *BITS), NEEDS_18),
+    Case("bits", lambda a, b: (a & b, a | b, a ^ b, a & 6, a | 6, a ^ 6), (N, N.flip(0)), [], "all", (7, *BITS),
+         {7: "needs opset 9"}),
     Case("bits_mixed", lambda a, b: (a & b, a | b), (N, J), [], "all", BITS),
+    Case("bits_ends", lambda a: (a & a.flip(0), a | 1, a ^ a.flip(0), ~a, a & -2), (torch.tensor([-(2**63), 2**63 - 1, -1, 0, 2**62, -(2**62) - 1]),), opsets=BITS),
+    Case("bits_scalar", lambda a, b: (a[0, 0] & 5, a[0, 0] | b[0, 0], a[:0] ^ 3), (N, J), [], "all", BITS),
+    Case("bits_short", lambda a, b: (a & b, a | b, a ^ b, ~b), (N.to(torch.int16), N.flip(0).to(torch.int8)), [], "all", BITS),
     Case("bits_bytes", lambda a, b: (a & b, a | b, a ^ b, ~a), (BYTES, BYTES.flip(0)), [], "all", BITS),
     Case("bits_bools_ints", lambda a, b: a & b, (B, N), [], "all", BITS),
     Case("bits_not", lambda a, b: (~a, ~b), (N, J), [], "all"),

@@ -316,7 +316,9 @@ MISSING = [
     case("Where", [BOOLS, rand(2, 3), rand(3)], torch.where, lowest=9, refusal="Where needs opset 9"),
     case("BitwiseNot", [ints(9)], torch.bitwise_not),
     case("BitwiseNot int8", [ints(9, dtype=np.int8)], torch.bitwise_not),
-    case("BitwiseAnd", [ints(9), ints(9)], torch.bitwise_and, lowest=18, refusal="BitwiseAnd needs opset 18"),
+    case("BitwiseNot uint8", [ints(9, dtype=np.uint8)], torch.bitwise_not),
+    *(case(name, [ints(9), ints(9)], function, lowest=9, refusal="MatMul of INT64 needs opset 9")
+      for name, function in (("BitwiseAnd", torch.bitwise_and), ("BitwiseOr", torch.bitwise_or), ("BitwiseXor", torch.bitwise_xor))),
     case("Mod", [NUMBERS, DIVISORS], torch.remainder),
     case("Mod fmod", [NUMBERS, DIVISORS], torch.fmod, build=op("Mod", fmod=1)),
     case("Mod of great numbers", [np.array([2**63 - 2, 5 - 2**63, -7]), np.array([2**63 - 1, 2**63 - 2, 3])], torch.remainder),

@@ -113,8 +113,10 @@ def _round(sized: Callable[[torch.Tensor], bool], note: Note) -> Callable[..., A
         seen = _seen(self)
         if isinstance(seen, int) and (digits is None or digits >= 0):
             return self
+        if digits is None:
+            return torch.round(self).to(torch.int64)  # a half goes to the even neighbour, as in Python
         note("number", self, seen)
-        return builtins.round(seen, digits) if digits is not None else builtins.round(seen)
+        return builtins.round(seen, digits)
 
     return rounded
 

@@ -38,7 +38,7 @@ def _if_lacking(rule: Rule) -> Rule:
     return guarded
 
 
-# ---------------------------------------------------------------------- comparisons and bits
+# ---------------------------------------------------------------------- comparisons
 
 
 def _not(opposite: str) -> Rule:
@@ -78,13 +78,6 @@ def _where(g: Builder, form: Form) -> Made:
     if x.dtype not in INTEGERS:
         raise refusal(g, "Where", 9)
     return (g.op("Add", y, g.op("Mul", g.op("Cast", condition, to=x.dtype), g.op("Sub", x, y))),)
-
-
-def _bitwise_not(g: Builder, form: Form) -> Made:
-    """In two's complement ~x is -1 - x."""
-    if form.x.dtype not in (DataType.INT64, DataType.INT32, DataType.INT16, DataType.INT8):
-        raise refusal(g, "BitwiseNot of unsigned integers", 18)
-    return (g.op("Sub", g.const(-1, form.x.dtype), form.x),)
 
 
 def _round(g: Builder, form: Form) -> Made:
@@ -300,7 +293,6 @@ def _rows(below: int, *rules: Rule) -> tuple[tuple[int, Rule], ...]:
 
 
 RULES: Rules = {
-    "BitwiseNot": _rows(18, _bitwise_not),
     "CastLike": _rows(15, _cast_like),
     "Celu": _rows(28, _celu),
     "ConstantOfShape": (*_rows(20, _constant_of_bfloat16), *_rows(9, _constant_of_shape)),

@@ -4,7 +4,7 @@
 `onnx.defs`: an input that used to be an attribute becomes one where it is constant, an attribute that did not exist yet
 is dropped where it has the meaning that the older form has anyway, a default that changed is spelled out. What no
 schema says is a small rule: in `form_rules_changed` where a meaning changed, in `form_rules_resize` and
-`form_rules_pooling` for images, in `form_rules_missing` for operators that did not exist, in `form_rules_functions` for
+`form_rules_pooling` for images, in `form_rules_missing` (`form_rules_bits`) for operators that did not exist, in `form_rules_functions` for
 transcendental functions.
 """
 
@@ -16,7 +16,15 @@ from typing import TYPE_CHECKING, Any
 
 from onnx import defs
 
-from onnxport.target import form_rules_changed, form_rules_functions, form_rules_missing, form_rules_pooling, form_rules_resize, schemas
+from onnxport.target import (
+    form_rules_bits,
+    form_rules_changed,
+    form_rules_functions,
+    form_rules_missing,
+    form_rules_pooling,
+    form_rules_resize,
+    schemas,
+)
 from onnxport.target.schemas import NEWEST, has, since
 from onnxport.target.spelling import Form, Inputs, Rule, Rules, numbers, refusal
 from onnxport.target.value import Value
@@ -34,7 +42,7 @@ _SINGLE = defs.OpSchema.FormalParameterOption.Single
 _SCALARS = (defs.OpSchema.AttrType.INT, defs.OpSchema.AttrType.FLOAT)
 _ALIASES = {("Pad", "constant_value"): "value", ("TopK", "K"): "k"}
 _RULES: Rules = {**form_rules_missing.RULES, **form_rules_changed.RULES, **form_rules_resize.RULES, **form_rules_pooling.RULES,
-                 **form_rules_functions.RULES}
+                 **form_rules_functions.RULES, **form_rules_bits.RULES}
 
 
 @dataclass(frozen=True)
