@@ -16,6 +16,7 @@ from onnxport import errors, notice, pretty, progress, save
 from onnxport.aten import source
 from onnxport.aten.graph import walk
 from onnxport.aten.passes.functionalise import functionalise
+from onnxport.aten.passes.strided import spread_out
 from onnxport.calls import Call
 from onnxport.capture import choose, decompositions, reads
 from onnxport.capture.trace import Traced
@@ -108,6 +109,7 @@ def build(call: Call, traced: Traced, options: Options, foreign: Any = None) -> 
     """From the captured graph to the builder. Raises `BakedValueError` for what would hold for the example alone."""
     graph = traced.graph
     functionalise(graph, None if foreign is None else foreign.is_registered)
+    spread_out(graph)
     face = interface(graph, call, options)
     training = options.training != TrainingMode.EVAL  # then weights change, and nothing is computed from them now
     builder = Builder(options.opset, fold_parameters=options.constant_folding and options.export_params and not training)

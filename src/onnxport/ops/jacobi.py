@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from onnxport.ops.attention import count_up
 from onnxport.ops.creation import filled
+from onnxport.ops.indexing import gather
 from onnxport.ops.loops import repeated
 from onnxport.ops.matrices import diagonal_of, identity, is_zero, swapped, triangle
 from onnxport.ops.orthogonal import orthogonal, reflections
@@ -142,7 +143,7 @@ def _ordered(g: Builder, x: Value, places: Value) -> Value:
     """Columns (or, of a vector, elements) in the order of `places` (..., k)."""
     *batch, rows, _ = shape_of(x)
     index = expand(g, unsqueeze(g, places, [len(batch)]), [*batch, rows, shape_of(places)[-1]])
-    return g.op("GatherElements", x, index, axis=len(batch) + 1)
+    return gather(g, x, len(batch) + 1, index)
 
 
 def singular_values(g: Builder, a: Value) -> Value:

@@ -179,6 +179,11 @@ def _diagonal(make: Maker, node: Node, parent: Value, child: Value) -> Value:
     return make.emit("aten::diagonal_scatter", "", parent, self=parent, src=child, **args)
 
 
+def _as_strided(make: Maker, node: Node, parent: Value, child: Value) -> Value:
+    args = {name: node.args[name] for name in ("size", "stride", "storage_offset")}
+    return make.emit("aten::as_strided_scatter", "", parent, self=parent, src=child, **args)
+
+
 def _expand(make: Maker, node: Node, parent: Value, child: Value) -> Value:
     """Only an expand that repeats nothing can be written through."""
     if parent.shape is not None and child.shape is not None:
@@ -282,10 +287,11 @@ _TABLE: dict[str, tuple[Callable[[Node, Value], bool], PutBack]] = {
     **dict.fromkeys(("transpose", "swapaxes", "swapdims"), (_always, _transpose)),
     **dict.fromkeys(("t", "mT"), (_always, _matrix_transpose)), **dict.fromkeys(("mH", "adjoint", "matrix_H"), (_always, _adjoint)),
     "numpy_T": (_always, _reverse), "permute": (_always, _permute), **dict.fromkeys(("movedim", "moveaxis"), (_always, _movedim)),
-    "select": (_always, _select), "slice": (_always, _slice), "narrow": (_always, _narrow),
+    "as_strided": (_always, _as_strided), "select": (_always, _select), "slice": (_always, _slice), "narrow": (_always, _narrow),
     **dict.fromkeys(("diagonal", "linalg_diagonal"), (_always, _diagonal)),
     **dict.fromkeys(("expand", "expand_as", "broadcast_to"), (_always, _expand)),
-    **dict.fromkeys(("unfold", "as_strided", "_neg_view"), (_always, refuse)),
+**dict.fromkeys(("unfold", "_neg_view"), (_always, refuse)),
+    **dict.fromkeys(("unfold", "_neg_view"), (_always, refuse)),
     **{name[6:]: (_always, refuse) for name in _PIECES},
 }
 _TABLE = {f"aten::{name}": row for name, row in _TABLE.items()}
