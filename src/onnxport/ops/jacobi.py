@@ -148,7 +148,9 @@ def _ordered(g: Builder, x: Value, places: Value) -> Value:
 
 def singular_values(g: Builder, a: Value) -> Value:
     """(..., k), falling."""
-    *_, m, n = shape_of(a)
+    *batch, m, n = shape_of(a)
+    if 0 in (m, n):
+        return filled(g, (*batch, 0), 0.0, a.dtype)
     found = rotated(g, swapped(g, a) if dims.compare("<", m, n) else a, vectors=False)
     values = g.op("TopK", lengths(g, found), g.sizes([dims.minimum(m, n)]), outputs=2, axis=rank_of(a) - 2)[0]
     return scaled_back(g, values, found)

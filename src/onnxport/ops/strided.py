@@ -41,8 +41,11 @@ def _check(length: Size, size: Sequence[Size], stride: Sequence[Size], start: Si
 def _block(length: Size, size: Sequence[Size], stride: Sequence[Size], start: Size) -> tuple[int, int]:
     """(how many elements always lie together, of how many leading dims the places are computed)."""
     block, count = 1, len(size)
-    while count and isinstance(size[count - 1], int) and size[count - 1] != 0 and stride[count - 1] == block:
-        wider = block * int(size[count - 1])  # type: ignore[call-overload]
+    while count and stride[count - 1] == block:
+        last = size[count - 1]
+        if not isinstance(last, int) or last == 0:
+            break
+        wider = block * last
         if any(dims.mod(s, wider) != 0 for s in (length, start, *stride[:count - 1])):
             break
         block, count = wider, count - 1
@@ -59,7 +62,8 @@ def _places(g: Builder, size: Sequence[Size], stride: Sequence[Size], start: Siz
 
 
 @aten
-def as_strided_scatter(g: Builder, self: Value, src: Value, size: Sequence[Size], stride: Sequence[Size], storage_offset: Size | None = None) -> Value:
+def as_strided_scatter(g: Builder, self: Value, src: Value, size: Sequence[Size], stride: Sequence[Size],
+                       storage_offset: Size | None = None) -> Value:
     """as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor
 
     self is contiguous. ONNX ScatterND of all elements in a row.

@@ -15,7 +15,8 @@ from onnxport.aten.source import where
 _READS = frozenset({"aten::as_strided", "aten::as_strided_copy"})
 # Views that begin where their source begins.
 _SAME_START = frozenset(f"aten::{name}" for name in (
-    "view", "_unsafe_view", "reshape", "view_as", "reshape_as", "flatten", "unflatten", "ravel", "transpose", "swapaxes", "swapdims", "t", "mT", "permute",
+    "view", "_unsafe_view", "reshape", "view_as", "reshape_as", "flatten", "unflatten", "ravel",
+    "transpose", "swapaxes", "swapdims", "t", "mT", "permute",
     "movedim", "moveaxis", "numpy_T", "unsqueeze", "squeeze", "expand", "expand_as", "broadcast_to", "detach", "alias", "contiguous", "to", "unfold"))
 _PARTS = frozenset({"aten::slice", "aten::narrow", "aten::select"})
 
@@ -36,7 +37,7 @@ def _block(block: Block, makers: dict[Value, Node]) -> None:
         if node.op in _READS:
             _rewrite(make, node, makers)
         elif node.op == "aten::as_strided_scatter" and not _is_contiguous(node.args["self"]):
-            raise errors.UnsupportedError(f"as_strided_scatter into a tensor that is not contiguous, at {where(node.source)}; call contiguous() first")
+            raise errors.UnsupportedError(f"as_strided is written at {where(node.source)} and its tensor is not contiguous; call contiguous() first")
         make.nodes.append(node)
         for inner in node.blocks:
             _block(inner, makers)
@@ -102,4 +103,4 @@ def _is_contiguous(value: Value) -> bool:
 def _is_dense(value: Value) -> bool:
     assert value.shape is not None
     assert value.strides is not None
-    return torch.ops.aten.is_non_overlapping_and_dense(torch.empty_strided(value.shape, value.strides, device="meta"))
+    return bool(torch.ops.aten.is_non_overlapping_and_dense(torch.empty_strided(value.shape, value.strides, device="meta")))
