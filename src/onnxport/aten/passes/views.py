@@ -290,7 +290,6 @@ _TABLE: dict[str, tuple[Callable[[Node, Value], bool], PutBack]] = {
     "as_strided": (_always, _as_strided), "select": (_always, _select), "slice": (_always, _slice), "narrow": (_always, _narrow),
     **dict.fromkeys(("diagonal", "linalg_diagonal"), (_always, _diagonal)),
     **dict.fromkeys(("expand", "expand_as", "broadcast_to"), (_always, _expand)),
-**dict.fromkeys(("unfold", "_neg_view"), (_always, refuse)),
     **dict.fromkeys(("unfold", "_neg_view"), (_always, refuse)),
     **{name[6:]: (_always, refuse) for name in _PIECES},
 }
