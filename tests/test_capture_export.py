@@ -118,6 +118,56 @@ def test_an_example_of_size_one_is_no_fact(capture: str) -> None:
     agree(program, model, torch.rand(5, 3, 8, 8))
 
 
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The batch of each example that torch.export is asked at."""
+    real, batches = torch.export.export, []
+
+    def spy(module: Any, args: Any, **options: Any) -> Any:
+        batches.append(int(args[0].shape[0]))
+        return real(module, args, **options)
+
+    monkeypatch.setattr(torch.export, "export", spy)
+    return batches
+
+
+def test_attention_over_a_batch_of_one_is_captured_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a batch of 1 torch.export would make a fact, and what it asks for the layout of memory (`contiguous`) is no guard."""
+    layer = nn.MultiheadAttention(8, 2, batch_first=True).eval()
+    model = Function(lambda x: layer(x, x, x, need_weights=False)[0])
+    batches = counted(monkeypatch)
+    program = export(model, (torch.rand(1, 5, 8),), capture="export", input_names=["x"], dynamic_axes={"x": {0: "batch"}})
+    assert batches == [2]
+    assert not program.guards
+    for batch in (1, 4):
+        agree(program, model, torch.rand(batch, 5, 8))
+
+
+BRANCHES = {">": lambda x: x * 2 if x.shape[0] > 1 else x, ">=": lambda x: x * 2 if x.shape[0] >= 2 else x,
+            "!=": lambda x: x * 2 if x.shape[0] != 1 else x,
+            "after contiguous": lambda x: x.t().contiguous() * 2 if x.shape[0] > 1 else x.t().contiguous()}
+
+
+@pytest.mark.parametrize("branch", BRANCHES)
+def test_a_way_for_a_batch_of_one_is_a_guard(branch: str) -> None:
+    """Of every example, also 2: torch.export itself takes for granted that no size is 0 or 1."""
+    for size, conditions in ((1, {"n <= 1"}), (2, {"n >= 2", "n != 1"}), (4, {"n >= 2", "n != 1"})):
+        program = export(Function(BRANCHES[branch]), (torch.rand(size, 3),), capture="export", input_names=["x"], dynamic_axes={"x": {0: "n"}})
+        assert len(program.guards) == 1
+        assert program.guards[0].condition in conditions
+        assert __file__ in program.guards[0].source
+        agree(program, Function(BRANCHES[branch]), torch.rand(size, 3))
+
+
+@BOTH
+def test_ways_that_give_the_same_numbers_are_no_guard(capture: str) -> None:
+    """The example of 1 is seen to come out right of the way that others take."""
+    model = Function(lambda x: x[0][None] + 1 if x.shape[0] == 1 else x + 1)
+    program = export(model, (torch.rand(1, 3),), capture=capture, input_names=["x"], dynamic_axes={"x": {0: "n"}})
+    assert not program.guards
+    for size in (1, 5):
+        agree(program, model, torch.rand(size, 3))
+
+
 @BOTH
 def test_nested_arguments(capture: str) -> None:
     class Nested(nn.Module):

@@ -6,7 +6,7 @@ import operator
 
 import pytest
 
-from onnxport.lower.guards import _condition
+from onnxport.lower.guards import Guard, _condition
 from onnxport.target import dims
 
 COMPARE = {"==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
@@ -30,3 +30,10 @@ def test_a_condition_says_what_it_said(side: str, fn: str) -> None:
     (">", "1 - h", 0, "h < 1"), ("<=", "past + sequence", "total", "past + sequence <= total"), ("==", "n // 2", 3, "(n // 2) == 3")])
 def test_a_condition_is_short(fn: str, left: str, right: str, wanted: str) -> None:
     assert _condition(fn, dims.parse(left), dims.parse(str(right))) == wanted
+
+
+@pytest.mark.parametrize(("condition", "size", "only"), [
+    ("n != 1", 1, True), ("n != 4", 4, True), ("n != 4", 1, False), ("n >= 2", 1, True), ("n > 1", 1, True), ("n >= 3", 1, False), ("n >= 3", 2, False),
+    ("n <= 1", 2, False), ("n % 3 != 1", 1, False), ("n + m != 1", 1, False), ("m != 1", 1, False)])
+def test_a_condition_that_excludes_one_size(condition: str, size: int, only: bool) -> None:
+    assert Guard(condition, "").excludes_only({"n": size}) is only

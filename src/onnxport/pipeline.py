@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import gc
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -78,27 +78,37 @@ class Built:
     lowered: Lowered
     guards: list[guards.Guard]
 
+    def excludes(self, sizes: Mapping[str, int]) -> bool:
+        """Whether it surely does not hold where the axes have these sizes."""
+        return any(guard.excludes({**self.lowered.builder.hints, **sizes}) for guard in self.guards)
+
+    def agrees(self) -> bool:
+        """Whether it was captured at another example and still gives the model's numbers at the caller's: no guard speaks of that one then."""
+        if self.traced.agrees is None or not self.traced.agrees():
+            return False
+        self.guards = [guard for guard in self.guards if not guard.excludes_only(self.traced.given)]
+        return True
+
 
 def settled(call: Call, traced: Traced, options: Options, foreign: Any) -> Built:
     """What was captured, in the builder.
 
     Where Python went a way that is only for sizes of 0 or 1, the call is captured once more at a wider example; that is taken if it
-    gives the numbers of the caller's example too.
+    gives the numbers of the caller's example too. torch.export begins with the wider example, and comes back to the caller's if need be.
     """
     first, refusal = None, None
     try:
         first = build(call, traced, options, foreign)
     except errors.OnnxExporterError as error:
         refusal = error
-    for sizes, capture in traced.wider:
-        if first is not None and not any(guard.excludes({**first.lowered.builder.hints, **sizes}) for guard in first.guards):
+    for sizes, capture in traced.others:
+        if first is not None and (not first.excludes(sizes) or first.agrees()):
             return first
         with contextlib.suppress(Exception):  # a model may refuse sizes that we made up
-            other = capture()
-            built = build(call, other, options, foreign)
-            if other.gives(call.tensors, traced.results):
+            other = build(call, capture(), options, foreign)
+            if other.traced.agrees is None or other.agrees():
                 progress.note("captured once more with the sizes %s", sizes)
-                return built
+                return other
     if refusal is not None:
         raise refusal
     assert first is not None

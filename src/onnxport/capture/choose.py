@@ -14,7 +14,7 @@ from onnxport import errors, notice
 from onnxport.calls import Call, bind
 from onnxport.capture import compiled, dynamic, script, wider
 from onnxport.capture.scopes import Noted
-from onnxport.capture.trace import Traced, UntraceableError, trace
+from onnxport.capture.trace import Traced, UntraceableError, alike, trace
 
 WAYS = ("auto", "trace", "export")
 
@@ -133,9 +133,22 @@ def _traced(model: Any, call: Call, names: Sequence[str], wanted: Sequence[dynam
         traced = trace(model, tensors, call.names, call.run, dynamic=any(wanted), functions=functions, noted=noted)
         return _marked(traced, names, wanted, by_shapes)
 
+    def wide(example: wider.Example) -> Traced:
+        traced = at(example.tensors)
+        traced.given, traced.agrees = example.given, functools.partial(_agrees, traced, call.tensors, first.results)
+        return traced
+
     first = at(call.tensors)
-    first.wider = ((example.sizes, functools.partial(at, example.tensors)) for example in wider.examples(call.tensors, names, wanted))
+    first.others = ((example.sizes, functools.partial(wide, example)) for example in wider.examples(call.tensors, names, wanted))
     return first
+
+
+def _agrees(traced: Traced, tensors: list[torch.Tensor], results: list[Any]) -> bool:
+    """Whether what was traced elsewhere gives these results for these tensors."""
+    assert traced.rerun is not None
+    if sum(isinstance(item, torch.Tensor) for item in traced.results) != sum(isinstance(item, torch.Tensor) for item in results):
+        return False
+    return alike(traced.rerun(tensors), results)
 
 
 def _noted(modules: bool | frozenset[type]) -> Noted | None:

@@ -11,6 +11,7 @@ from onnxport.aten.source import user_line
 from onnxport.capture import torch_private
 
 _lines: weakref.WeakKeyDictionary[Any, dict[Any, str]] = weakref.WeakKeyDictionary()
+_answers: weakref.WeakKeyDictionary[Any, dict[Any, tuple[bool, str]]] = weakref.WeakKeyDictionary()
 _AXIS = re.compile(r"\['tensors'\]\[(\d+)\]\.size\(\)\[(\d+)\]")
 
 
@@ -18,7 +19,13 @@ def _note(environment: Any, condition: Any) -> None:
     _lines.setdefault(environment, {}).setdefault(condition, user_line(2)[0])
 
 
-noted = torch_private.hook_on_guards(_note)
+def _answer(environment: Any, question: Any, truth: bool) -> None:
+    known = _answers.setdefault(environment, {})
+    if question not in known:
+        known[question] = truth, user_line(2)[0]
+
+
+noted = torch_private.hook_on_guards(_note, _answer)
 
 
 class Decisions:
@@ -26,6 +33,7 @@ class Decisions:
 
     def __init__(self, environment: Any):
         self._lines: Mapping[Any, str] = _lines.get(environment, {}) if environment is not None else {}
+        self._answers: Mapping[Any, tuple[bool, str]] = _answers.get(environment, {}) if environment is not None else {}
         self._texts = {str(condition): line for condition, line in self._lines.items()}
         self._environment = environment
 
@@ -37,6 +45,15 @@ class Decisions:
         """Where something was decided over this symbol alone, or one that turned out to be the same."""
         same = self._same(symbol)
         return self._first(lambda symbols: symbols <= same)
+
+    def turned(self, symbol: Any, number: int) -> str | None:
+        """Where it would have gone another way had this symbol been `number`."""
+        same = self._same(symbol)
+        for question, (truth, line) in self._answers.items():
+            symbols = getattr(question, "free_symbols", ())
+            if len(symbols) == 1 and {str(s) for s in symbols} <= same and str(question.subs(next(iter(symbols)), number)) == str(not truth):
+                return line
+        return None
 
     def of_equal(self, symbol: Any) -> str | None:
         """Where this symbol and another one were held against each other."""

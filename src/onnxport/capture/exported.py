@@ -7,7 +7,6 @@ import functools
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
@@ -20,7 +19,7 @@ from onnxport.capture.dynamic import Wanted
 from onnxport.capture.fx_values import constant, typed
 from onnxport.capture.retraced import Retraced
 from onnxport.capture.state import State, state_of
-from onnxport.capture.trace import Traced
+from onnxport.capture.trace import Traced, alike
 
 try:
     from torch.export.graph_signature import InputKind, OutputKind
@@ -73,30 +72,69 @@ def compile_call(call: Call, names: Sequence[str], wanted: Sequence[Wanted], mod
     """`torch.export.export` of a module; its refusals become `CaptureError`s that keep its words.
 
     modules: those whose calls become functions: all, or those of these classes.
-    Where it fixes a dynamic axis to the example's size it is tried again: at a larger example (attention takes another way at size 1), with
-    operators kept whole that lose sizes (see `composites`), at further examples; last, as a model that computes derivatives.
+    Where an axis is 0 or 1 in the caller's example, a wider one comes first (of such a size torch.export often makes a fact); then the
+    caller's, then that with operators kept whole that lose sizes (see `composites`), then further examples; last, as a model that computes
+    derivatives. The refusal of the caller's own example is the one that is told.
     """
+    given = functools.partial(_compiled, call, call.tensors, names, wanted, modules)
     refusal: errors.CaptureError | None = None
-    for way in _ways(call, names, wanted, modules):
+    for way in _ways(call, names, wanted, modules, given):
         try:
             return way()
         except errors.CaptureError as error:
-            refusal = refusal or error
+            refusal = error if refusal is None or way is given else refusal
     assert refusal is not None
     raise refusal
 
 
-def _ways(call: Call, names: Sequence[str], wanted: Sequence[Wanted], modules: Modules) -> Iterator[Callable[[], Traced]]:
-    def at(tensors: Sequence[torch.Tensor], mode: AbstractContextManager[Any]) -> Traced:
-        with mode:
-            return _compiled(call, tensors, names, wanted, modules)
+def _ways(call: Call, names: Sequence[str], wanted: Sequence[Wanted], modules: Modules, given: Callable[[], Traced]) -> Iterator[Callable[[], Traced]]:
+    def wide(example: wider.Example) -> Traced:
+        traced = _compiled(call, example.tensors, names, wanted, modules)
+        traced.given, traced.agrees = example.given, functools.cache(functools.partial(_agrees, traced, call))
+        traced.others = [(example.given, given)]
+        return traced
 
-    yield functools.partial(at, call.tensors, contextlib.nullcontext())
-    larger = [functools.partial(at, example.tensors, contextlib.nullcontext()) for example in wider.examples(call.tensors, names, wanted)]
+    larger = [functools.partial(wide, example) for example in wider.examples(call.tensors, names, wanted)]
     yield from larger[:1]
-    yield functools.partial(at, call.tensors, composites.Kept())
+    yield given
+    yield functools.partial(_whole, given)
     yield from larger[1:]
     yield functools.partial(retrace_call, call, names, wanted)
+
+
+def _whole(capture: Callable[[], Traced]) -> Traced:
+    with composites.Kept():
+        return capture()
+
+
+def _agrees(traced: Traced, call: Call) -> bool:
+    """Whether the program gives what the model does for the caller's tensors."""
+    assert traced.rerun is not None
+    with torch.no_grad(), state_of(call.model).unchanged(), contextlib.suppress(Exception):  # it may not run there at all
+        made = traced.rerun(call.tensors)
+        results = call.run([tensor.detach().clone() for tensor in call.tensors])[0]
+        return alike(made, results)
+    return False
+
+
+class _Runner(torch.fx.Interpreter):
+    """Runs a program at any size: what it asserts of sizes holds at the example's."""
+
+    def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
+        """One operator."""
+        return None if target in _ASSERTED else super().call_function(target, args, kwargs)
+
+
+_ASSERTED = frozenset({torch.ops.aten._assert_scalar.default, torch.ops.aten.sym_constrain_range.default,
+                       torch.ops.aten.sym_constrain_range_for_size.default})
+
+
+def _rerun(program: Any, tensors: Sequence[torch.Tensor]) -> list[Any]:
+    """What the program returns for these inputs, in its own order."""
+    signature, left = program.graph_signature, iter([tensor.detach().clone() for tensor in tensors])
+    given = [next(left) if spec.kind == InputKind.USER_INPUT else _tensor(program, spec) for spec in signature.input_specs]
+    made = _Runner(program.graph_module).run(*given)
+    return [item for item, spec in zip(made, signature.output_specs, strict=True) if spec.kind == OutputKind.USER_OUTPUT]
 
 
 def retrace_call(call: Call, names: Sequence[str], wanted: Sequence[Wanted]) -> Traced:
@@ -131,6 +169,7 @@ def _compiled(call: Call, tensors: Sequence[torch.Tensor], names: Sequence[str],
     graph.outputs = graph.outputs[:count]
     graph.block.outputs = [output for output in graph.outputs if isinstance(output, Value)]
     sizes(program, graph, wanted)
+    traced.rerun = functools.partial(_rerun, program)
     return traced
 
 
@@ -452,8 +491,11 @@ def _guards(program: Any, graph: Graph, shapes: dict[str, tuple[Any, ...]], firs
         if str(symbol) in first:
             at, axis = first[str(symbol)], named.get(str(symbol), Axis(""))
             low, high = dynamic.bound(bounds.lower), dynamic.bound(bounds.upper)
-            if low is not None and low > max(axis.low, 2) and not checks.implies(symbol, low):  # 2 is what torch.export takes for granted
-                holds("aten::ge", size(*at), low, checks.decisions.of_symbol(symbol))
+            turned = checks.decisions.turned(symbol, 1)
+            if low is not None and low > max(axis.low, 1 if turned else 2) and not checks.implies(symbol, low):  # 2 is torch.export's own wish
+                holds("aten::ge", size(*at), low, turned or checks.decisions.of_symbol(symbol))
+            if high == 2 and checks.decisions.turned(symbol, 2):
+                high = 1  # torch.export leaves no range without 2
             if high is not None and (axis.high is None or high < axis.high):
                 holds("aten::le", size(*at), high, checks.decisions.of_symbol(symbol))
     for value in graph.inputs:

@@ -386,8 +386,34 @@ def _assignments_off(before: Any) -> None:
 assignments_followed = Shared(_assignments_on, _assignments_off)
 
 
-def hook_on_guards(note: Callable[[Any, Any], None]) -> Shared:
-    """A switch: while it is on, `note(environment, condition)` is called where something is decided over symbolic sizes."""
+# Operators that ask sizes only how to lay their result out in memory: it holds the same numbers whatever the answer.
+_LAYOUTS = frozenset({"aten::contiguous", "aten::linear", "aten::reshape", "aten::batch_norm", "aten::adaptive_avg_pool2d", "aten::adaptive_avg_pool3d"})
+
+
+def _lays_out(frame: Any) -> bool:
+    """Whether an operator of `_LAYOUTS` asks. frame: inside PyTorch's arithmetic on sizes, in which the question arrived."""
+    while frame is not None and frame.f_code.co_filename.endswith(("symbolic_shapes.py", "sym_node.py")):
+        frame = frame.f_back
+    return frame is not None and frame.f_code is OpOverload.__call__.__code__ and frame.f_locals["self"].name().partition(".")[0] in _LAYOUTS
+
+
+_laying_out = threading.local()
+
+
+def _contiguous(self: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+    """`Tensor.contiguous`, which asks for the layout before any operator is called."""
+    before, _laying_out.now = getattr(_laying_out, "now", False), True
+    try:
+        return torch._C.TensorBase.contiguous(self, *args, **kwargs)
+    finally:
+        _laying_out.now = before
+
+
+def hook_on_guards(note: Callable[[Any, Any], None], answer: Callable[[Any, Any, bool], None]) -> Shared:
+    """A switch over all decisions on symbolic sizes: while it is on, `note(environment, condition)` is called where one is decided for the
+    first time, `answer(environment, question, truth)` for each question, also where the answer is known. What is asked for the layout of
+    memory decides nothing: it is answered as the example has it.
+    """
 
     def environment() -> Any:
         from torch.fx.experimental import symbolic_shapes
@@ -395,17 +421,28 @@ def hook_on_guards(note: Callable[[Any, Any], None]) -> Shared:
         return symbolic_shapes.ShapeEnv
 
     def on() -> Any:
-        before = environment()._log_guard
+        torch.Tensor.contiguous = _contiguous  # type: ignore[method-assign]
+        log, evaluate = before = environment()._log_guard, environment().evaluate_expr
 
         def log_guard(self: Any, prefix: str, condition: Any, *args: Any, **kwargs: Any) -> None:
             note(self, condition)
-            before(self, prefix, condition, *args, **kwargs)
+            log(self, prefix, condition, *args, **kwargs)
 
-        environment()._log_guard = log_guard
+        def evaluate_expr(self: Any, question: Any, *args: Any, **kwargs: Any) -> Any:
+            if getattr(_laying_out, "now", False) or _lays_out(sys._getframe(1)):
+                with self.suppress_guards():
+                    return evaluate(self, question, *args, **kwargs)
+            found = evaluate(self, question, *args, **kwargs)
+            if str(found) in ("True", "False"):
+                answer(self, question, str(found) == "True")
+            return found
+
+        environment()._log_guard, environment().evaluate_expr = log_guard, evaluate_expr
         return before
 
     def off(before: Any) -> None:
-        environment()._log_guard = before
+        del torch.Tensor.contiguous
+        environment()._log_guard, environment().evaluate_expr = before
 
     return Shared(on, off)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import traceback
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -26,8 +26,10 @@ from onnxport.capture.torchscript import Reader
 class Traced:
     """What a capture gives besides the graph.
 
-    results: the flat outputs of the run.   rerun: runs what was captured on other tensors (a trace only).
-    wider: the same call captured at other examples, each on demand, with the sizes of its axes.
+    results: the flat outputs of the run.   rerun: runs what was captured on other tensors.
+    agrees: whether what was captured at another example gives the model's numbers at the caller's; None where it is the caller's.
+    given: the sizes of the axes in the caller's example, where it was captured at another.
+    others: the same call captured at other examples, each on demand, with the sizes of its axes.
     way: "trace", "script" or "export".   why: the reason, where it is torch.export and nobody asked for it.
     """
 
@@ -35,19 +37,17 @@ class Traced:
     results: list[Any]
     spec: Any
     rerun: Callable[[list[torch.Tensor]], list[torch.Tensor]] | None = None
-    wider: Iterable[tuple[dict[str, int], Callable[[], Traced]]] = ()
+    agrees: Callable[[], bool] | None = None
+    given: Mapping[str, int] = field(default_factory=dict)
+    others: Iterable[tuple[dict[str, int], Callable[[], Traced]]] = ()
     way: str = "trace"
     why: str = ""
 
-    def gives(self, tensors: list[torch.Tensor], results: list[Any]) -> bool:
-        """Whether what was captured gives these results for these tensors, as close as their types can be expected to."""
-        wanted = [item for item in results if isinstance(item, torch.Tensor)]
-        if self.rerun is None or len(wanted) != sum(isinstance(item, torch.Tensor) for item in self.results):
-            return False
-        try:
-            return all(_alike(a, b) for a, b in zip(self.rerun(tensors), wanted, strict=False))
-        except (RuntimeError, IndexError):  # it does not run there at all
-            return False
+
+def alike(made: Sequence[Any], wanted: Sequence[Any]) -> bool:
+    """Whether the tensors of both are the same, as close as their types can be expected to be. made: more may stand behind them."""
+    tensors = [item for item in wanted if isinstance(item, torch.Tensor)]
+    return len(made) >= len(tensors) and all(map(_alike, made, tensors))
 
 
 def _alike(a: torch.Tensor, b: torch.Tensor) -> bool:

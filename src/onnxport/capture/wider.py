@@ -23,10 +23,11 @@ _MOST = 4  # how many examples are worth a try
 
 @dataclass(frozen=True)
 class Example:
-    """Tensors for the call, and the size of each label in them."""
+    """Tensors for the call, and the size of each label in them.   given: its size in the caller's example."""
 
     tensors: list[torch.Tensor]
     sizes: dict[str, int]
+    given: dict[str, int]
 
 
 def examples(tensors: Sequence[torch.Tensor], names: Sequence[str], wanted: Sequence[Wanted]) -> Iterator[Example]:
@@ -40,7 +41,7 @@ def examples(tensors: Sequence[torch.Tensor], names: Sequence[str], wanted: Sequ
                 return
     computed = {ask.label for asks in wanted for ask in asks.values() if ask.derived and ask.label}
     for sizes in itertools.islice(_sizes(seen, computed, labels), _MOST):
-        yield Example([_widened(t, axes, sizes) for t, axes in zip(tensors, labels, strict=True)], sizes)
+        yield Example([_widened(t, axes, sizes) for t, axes in zip(tensors, labels, strict=True)], sizes, seen)
 
 
 def _sizes(seen: Mapping[str, int], computed: set[str], labels: Sequence[Mapping[int, str]]) -> Iterator[dict[str, int]]:

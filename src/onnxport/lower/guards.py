@@ -6,6 +6,7 @@ that varies and may have entered the graph, or a branch on the data, is an error
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +25,7 @@ _READS_SIZES_ONLY = frozenset({"aten::size", "aten::sym_size", "aten::numel", "a
                                "aten::new_zeros", "aten::new_ones", "aten::new_full", "aten::new_empty"})
 _FLIPPED = {"==": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 _MIRRORED = {"==": "==", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
+_POINT = re.compile(r"(\w+) (!=|>|>=) (\d+)")
 _CONVERSIONS = frozenset({"aten::Int", "aten::IntImplicit", "aten::ScalarImplicit"})
 _WORDS = {"index": "it is used as an index or a size that the trace cannot follow", "number": "a number is taken from it",
           "array": "it is turned into an array", "range": "a Python loop runs over it",
@@ -43,6 +45,12 @@ class Guard:
     def excludes(self, sizes: Mapping[str, int]) -> bool:
         """Whether the file surely does not hold where the axes have these sizes."""
         return dims.holds(self.condition, sizes) is False
+
+    def excludes_only(self, sizes: Mapping[str, int]) -> bool:
+        """Whether of all sizes from 1 on just one does not hold, and it is this one."""
+        parts = _POINT.fullmatch(self.condition)
+        return parts is not None and sizes.get(parts[1]) == int(parts[3]) + {"!=": 0, ">": 0, ">=": -1}[parts[2]] and (
+            parts[2] == "!=" or sizes[parts[1]] == 1)
 
 
 def refuse(found: list[Guard]) -> None:
