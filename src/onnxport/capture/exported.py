@@ -87,7 +87,8 @@ def compile_call(call: Call, names: Sequence[str], wanted: Sequence[Wanted], mod
     raise refusal
 
 
-def _ways(call: Call, names: Sequence[str], wanted: Sequence[Wanted], modules: Modules, given: Callable[[], Traced]) -> Iterator[Callable[[], Traced]]:
+def _ways(call: Call, names: Sequence[str], wanted: Sequence[Wanted], modules: Modules,
+          given: Callable[[], Traced]) -> Iterator[Callable[[], Traced]]:
     def wide(example: wider.Example) -> Traced:
         traced = _compiled(call, example.tensors, names, wanted, modules)
         traced.given, traced.agrees = example.given, functools.cache(functools.partial(_agrees, traced, call))

@@ -387,7 +387,8 @@ assignments_followed = Shared(_assignments_on, _assignments_off)
 
 
 # Operators that ask sizes only how to lay their result out in memory: it holds the same numbers whatever the answer.
-_LAYOUTS = frozenset({"aten::contiguous", "aten::linear", "aten::reshape", "aten::batch_norm", "aten::adaptive_avg_pool2d", "aten::adaptive_avg_pool3d"})
+_LAYOUTS = frozenset({"aten::contiguous", "aten::linear", "aten::reshape", "aten::batch_norm", "aten::adaptive_avg_pool2d",
+                      "aten::adaptive_avg_pool3d"})
 
 
 def _lays_out(frame: Any) -> bool:
@@ -421,7 +422,7 @@ def hook_on_guards(note: Callable[[Any, Any], None], answer: Callable[[Any, Any,
         return symbolic_shapes.ShapeEnv
 
     def on() -> Any:
-        torch.Tensor.contiguous = _contiguous  # type: ignore[method-assign]
+        torch.Tensor.contiguous = _contiguous  # type: ignore[assignment,method-assign]
         log, evaluate = before = environment()._log_guard, environment().evaluate_expr
 
         def log_guard(self: Any, prefix: str, condition: Any, *args: Any, **kwargs: Any) -> None:
