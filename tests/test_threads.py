@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import io
+import os
 import random
+import subprocess
+import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -174,3 +178,44 @@ def test_a_mode_that_the_caller_chose_is_kept() -> None:
         in_threads(lambda number: made("opset 9") and None)
         assert not model.training
     assert model.training
+
+
+FORKING = '''
+import io, os, sys, threading, time, torch, onnxport
+from onnxport import modes
+
+patience, ended, entered, release = float(sys.argv[1]), [], threading.Event(), threading.Event()
+modes._PATIENCE = patience
+
+class Slow(torch.nn.Module):
+    def forward(self, x):
+        entered.set()
+        release.wait(0.3 if patience > 1 else 30)
+        return x.relu()
+
+def work():
+    onnxport.export(Slow(), (torch.ones(2),), io.BytesIO())
+    ended.append(True)
+
+thread = threading.Thread(target=work)
+thread.start()
+entered.wait()
+child = os.fork()
+if child == 0:
+    threading.Timer(40, os._exit, (1,)).start()
+    program = onnxport.export(torch.nn.Tanh(), (torch.ones(2),), io.BytesIO())
+    os._exit(0 if [n.op_type for n in program.model.graph] == ["Tanh"] and ended == [True] * (patience > 1) else 2)
+_, status = os.waitpid(child, 0)
+release.set()
+thread.join()
+print(os.waitstatus_to_exitcode(status), ended)
+'''
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing forks here")
+@pytest.mark.parametrize("patience", [60, 0.05])
+def test_a_fork_waits_for_exports_of_other_threads(patience: float) -> None:
+    """A child that is forked while another thread exports can export: it is forked behind that export, or (where it waits too long) has its own lock."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(onnxport.__file__).parents[1])}
+    found = subprocess.run([sys.executable, "-W", "ignore", "-c", FORKING, str(patience)], capture_output=True, text=True, env=environment)
+    assert found.stdout.strip() == "0 [True]", found.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,10 +12,44 @@ import torch
 
 from onnxport.options import TrainingMode
 
+_PATIENCE = 60.0  # seconds that a fork waits
+
+
+class _OneAtATime:
+    """A lock of one thread, which may take it again. A fork waits until no other thread has it: a child would find it taken for ever.
+
+    A fork that the lock's thread itself waits for would wait for ever, too: after a minute it goes on, and the child has a lock of its own.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._taken = threading.local()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(before=self._before, after_in_parent=self._after, after_in_child=self._after_in_child)
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *error: object) -> None:
+        self._lock.release()
+
+    def _before(self) -> None:
+        self._taken.now = self._lock.acquire(timeout=_PATIENCE)
+
+    def _after(self) -> None:
+        if self._taken.now:
+            self._lock.release()
+
+    def _after_in_child(self) -> None:
+        if not self._taken.now:
+            self._lock = threading.RLock()
+        self._after()
+
+
 # A model runs in one mode at a time; while it is captured it is not itself (torch.export puts fake weights into it, batch norms move their
 # statistics), nor are globals of PyTorch. So one thread at a time runs models or reads their weights; an export inside of another is one
 # of the same thread.
-ONE_AT_A_TIME = threading.RLock()
+ONE_AT_A_TIME = _OneAtATime()
 
 
 def is_training(model: Any) -> bool:

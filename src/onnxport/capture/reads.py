@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import dis
 import functools
-import inspect
 import linecache
 import operator
 import re
@@ -23,7 +22,7 @@ from torch.overrides import TorchFunctionMode
 
 from onnxport import errors
 from onnxport.aten.source import user_line
-from onnxport.capture import bools, code, constructors, follow, protocols, scales, torch_private
+from onnxport.capture import bools, code, constructors, escapes, follow, protocols, scales, torch_private
 
 
 class Recorder(threading.local):
@@ -47,7 +46,7 @@ _recorder = Recorder()
 def _note(kind: str, tensor: torch.Tensor, seen: Any, itself: bool = False) -> None:
     """Records a read. itself: what Python saw is the number in the tensor (and not something that depends on it)."""
     reads = _recorder.reads
-    if reads is None or _only_checked() or (kind == "array" and _translated(sys._getframe(2))):
+    if reads is None or _only_checked():
         return
     source, frame = user_line(3)
     if kind == "index":
@@ -59,7 +58,7 @@ def _note(kind: str, tensor: torch.Tensor, seen: Any, itself: bool = False) -> N
         return
     if kind in ("number", "length") and itself:
         _recorder.followed.take(tensor if kind == "number" else torch.as_tensor(tensor.shape[0]), seen, reader, len(reads))
-    reads.append((kind, torch_private.get_value_trace(tensor), seen, source))
+    (escapes.place(reads) if kind == "array" else reads).append((kind, torch_private.get_value_trace(tensor), seen, source))
 
 
 def _note_text(tensor: torch.Tensor, seen: Any) -> None:
@@ -72,44 +71,6 @@ def _note_text(tensor: torch.Tensor, seen: Any) -> None:
 def _only_checked() -> bool:
     """Whether torch's recurrent modules read a size to hold it against another, and use it for nothing else."""
     return sys._getframe(3).f_code.co_name == "get_expected_hidden_size"
-
-
-def _translated(frame: Any) -> bool:
-    """Whether a frame runs in the forward of an `autograd.Function` that has a `symbolic`, which the file holds instead.
-
-    Asked for arrays only: a number could reach the rest of the model past the function's results, as could what is stored elsewhere.
-    """
-    while frame is not None:
-        if frame.f_code.co_name == "forward" and _has_symbolic(frame.f_code):
-            return True
-        frame = frame.f_back
-    return False
-
-
-@functools.lru_cache(maxsize=1024)
-def _has_symbolic(code: Any) -> bool:
-    """Whether every `autograd.Function` with this forward (and there is one) has a `symbolic`."""
-    classes, found = [torch.autograd.Function], []
-    while classes:
-        one = classes.pop()
-        classes += one.__subclasses__()
-        if getattr(inspect.unwrap(one.forward), "__code__", None) is code:
-            found.append(hasattr(one, "symbolic"))
-    return bool(found) and all(found) and not _stores_elsewhere(code)
-
-
-def _stores_elsewhere(code: Any) -> bool:
-    """Whether a function stores anything that outlives its call, but for attributes of its first argument (the context)."""
-    before: Any = None
-    for step in dis.get_instructions(code):
-        if step.opname in ("STORE_GLOBAL", "STORE_DEREF"):
-            return True
-        if step.opname == "STORE_ATTR":
-            holder = before.argval[-1] if isinstance(before.argval, tuple) else before.argval
-            if not before.opname.startswith("LOAD_FAST") or holder != code.co_varnames[0]:
-                return True
-        before = step
-    return False
 
 
 def _index_kind(frame: Any) -> str:
@@ -384,7 +345,8 @@ def _install() -> dict[Any, Any]:
     for name in _RESIZES:
         setattr(torch.Tensor, name, _resize(name))
     torch.Tensor.data = _data()  # type: ignore[assignment]
-    for owner, name, function in [*protocols.patches(_capturing, _note), *scales.patches(_capturing, _note), *_makers()]:
+    apply = (torch.autograd.Function, "apply", escapes.applied(lambda: _recorder.reads if torch_private.is_tracing() else None))
+    for owner, name, function in [apply, *protocols.patches(_capturing, _note), *scales.patches(_capturing, _note), *_makers()]:
         before[owner, name] = vars(owner).get(name)
         setattr(owner, name, function)
     return before
