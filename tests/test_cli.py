@@ -34,6 +34,9 @@ def other():
     torch.manual_seed(99)
     return Net()
 
+def broken():
+    raise ValueError("no weights")
+
 class Baked(torch.nn.Module):
     def forward(self, x):
         return x * int(x.shape[0]).bit_length()
@@ -128,6 +131,20 @@ def test_external_data(tmp_path: pathlib.Path):
         (["cli_models:number"], cli.USAGE, "is a int"),
         (["cli_models:Baked", "--input", "x=float32[N,3]"], cli.CAPTURE, "N"),
         (["cli_models:Unknown", "--input", "x=float32[3]"], cli.UNSUPPORTED, "acme_cli::twist"),
+        (["cli_models:Net", "--input", "x=float32[N,3]", "--size", "M=4"], cli.USAGE, "--size M=4: no --input has an axis of this name"),
+        (["cli_models:Net", "--input", "x=float32[N,3]", "--size", "N=4", "--size", "N=5"], cli.USAGE, "--size N=4: N is 5 elsewhere"),
+        (["cli_models:Net", "--input", "x=float32[3,3]", "--output-names", "a,b,c"], cli.USAGE, "b, c would name nothing"),
+        (["cli_models:Net", "--input", "x=float32[3,3]", "--output-names", "a,a"], cli.USAGE, "'a' twice"),
+        (["cli_models:Net", "--input", "x=float32[3"], cli.USAGE, "neither DTYPE[DIMS], @FILE nor a Python literal"),
+        (["cli_models:Net", "--input", "x=float32[3,-3]"], cli.USAGE, "'-3' is neither a size nor the name of an axis"),
+        (["cli_models:Net", "--input", "float32[3,3]"], cli.USAGE, "it must look like NAME=DTYPE[DIMS]"),
+        (["cli_models:Net", "--input", "x="], cli.USAGE, "neither DTYPE[DIMS]"),
+        (["cli_models:Net", "--input", "x=float32[3,3]", "--input", "x=float32[3,3]"], cli.USAGE, "the name 'x' is given twice"),
+        (["cli_models:Net", "--input", "x=float32[3,3]", "--input", "z=float32[3,3]"], cli.USAGE, "--input z: the model's parameters are x, y, flag"),
+        (["cli_models:Net"], cli.USAGE, "missing a required argument"),
+        (["cli_models:Net", "--input", "x=float32[3,77]"], cli.CAPTURE, "RuntimeError: mat1 and mat2 shapes cannot be multiplied"),
+        (["cli_models:Net", "--input", "x='text'"], cli.CAPTURE, "(--traceback shows where)"),
+        (["cli_models:broken"], cli.OTHER, "ValueError: no weights (--traceback shows where)"),
         (["cli_models:Interrupted", "--input", "x=float32[3]"], cli.INTERRUPTED, "interrupted"),
     ],
 )
@@ -141,7 +158,18 @@ def test_exit_codes(arguments: list[str], code: int, text: str, tmp_path: pathli
 
 def test_exit_code_of_saving(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]):
     assert run("export", "cli_models:ready", "--input", "x=float32[3]", "-o", tmp_path / "no_such_dir" / "m.onnx") == cli.SAVE
-    assert "no_such_dir" in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert "no_such_dir" in err and "capture" not in err  # asked before the model runs
+
+
+def test_wrong_numbers(capsys: pytest.CaptureFixture[str]):
+    assert run("ops", "--opset", "99") == cli.USAGE
+    assert "--opset 99: it must be one from 7 to" in capsys.readouterr().err
+    for arguments, said in ((["--rtol", "-1"], "must not be negative"), (["--atol", "nan"], "must not be negative"), (["--size", "N="], "like N=4"),
+                            (["--opset", "x"], "invalid int value")):
+        with pytest.raises(SystemExit):
+            run("export", "cli_models:Net", "-o", "m.onnx", *arguments)
+        assert said in capsys.readouterr().err
 
 
 def test_exit_codes_of_verifying(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]):

@@ -15,8 +15,9 @@ from typing import Any
 import torch
 
 import onnxport
-from onnxport import errors, inputs, progress, runtime
+from onnxport import errors, inputs, progress, runtime, save
 from onnxport.ops import registry
+from onnxport.options import OLDEST_OPSET, newest_opset
 from onnxport.verify import verify
 
 USAGE, CAPTURE, UNSUPPORTED, INVALID, SAVE, DIFFERENT, RUNTIME, OTHER, INTERRUPTED = 2, 3, 4, 5, 6, 7, 8, 1, 130
@@ -78,23 +79,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         _say(f"error: {error}" if str(error) else "interrupted")
         return next(code for kind, code in _CODES if isinstance(error, kind))
+    except Exception as error:  # of the model's own code: its module, its factory
+        if options.traceback:
+            raise
+        _say(f"error: {_described(error)}")
+        return OTHER
     return 0
+
+
+def _described(error: Exception) -> str:
+    return f"{type(error).__name__}: {error} (--traceback shows where)"
 
 
 # ---------------------------------------------------------------------- commands
 
 
 def _export(options: argparse.Namespace) -> None:
-    given = inputs.parse(options.input, dict(options.size), options.seed)
+    save.check_target(options.output)
+    given = inputs.parse(options.input, _sizes(options.size), options.seed)
     torch.manual_seed(options.seed)  # a factory that fills its model with random numbers gives the same model again
     model, args, kwargs, names = _call(options.model, given)
     external = {"auto": None, "yes": True, "no": False}[options.external_data]
     with _stages():
-        program = onnxport.export(
-            model, (*args, {}), None, kwargs=kwargs, input_names=names, output_names=_list(options.output_names),
-            opset_version=options.opset, dynamic_axes=given.dynamic_axes, training=_MODES[options.training], verbose=options.verbose,
-            do_constant_folding=not options.no_constant_folding, export_params=not options.no_params, mutations=options.mutations,
-            strict=options.strict, lists=options.lists)
+        with _of_the_model():
+            program = onnxport.export(
+                model, (*args, {}), None, kwargs=kwargs, input_names=names, output_names=_list(options.output_names),
+                opset_version=options.opset, dynamic_axes=given.dynamic_axes, training=_MODES[options.training], verbose=options.verbose,
+                do_constant_folding=not options.no_constant_folding, export_params=not options.no_params, mutations=options.mutations,
+                strict=options.strict, lists=options.lists)
         with progress.stage("save"):
             program.save(options.output, external_data=external)
         if options.verify:
@@ -105,17 +117,30 @@ def _export(options: argparse.Namespace) -> None:
     print(f"wrote {options.output}")
 
 
+@contextlib.contextmanager
+def _of_the_model() -> Iterator[None]:
+    """What the model's forward raises is an error of the capture."""
+    try:
+        yield
+    except errors.OnnxExporterError:
+        raise
+    except Exception as cause:
+        raise errors.CaptureError(_described(cause)) from cause
+
+
 def _verify(options: argparse.Namespace) -> None:
-    given = inputs.parse(options.input, dict(options.size), options.seed)
+    given = inputs.parse(options.input, _sizes(options.size), options.seed)
     torch.manual_seed(options.seed)
     model, args, kwargs, _ = _call(options.model, given)
-    with _stages(), progress.stage("verify"):
+    with _stages(), progress.stage("verify"), _of_the_model():
         report = verify(options.file, model, (*args, {}), kwargs, rtol=options.rtol, atol=options.atol,
                         training=_MODES[options.training])
     print(report)
 
 
 def _ops(options: argparse.Namespace) -> None:
+    if options.opset is not None and not OLDEST_OPSET <= options.opset <= newest_opset():
+        raise errors.ArgumentError(f"--opset {options.opset}: it must be one from {OLDEST_OPSET} to {newest_opset()}")
     for name, opset in registry.supported():
         if options.opset is None or opset <= options.opset:
             print(f"{name}\t{opset}")
@@ -131,6 +156,14 @@ def _run(options: argparse.Namespace) -> int:
 # ---------------------------------------------------------------------- the model and its arguments
 
 
+def _sizes(given: Sequence[tuple[str, int]]) -> dict[str, int]:
+    sizes = dict(given)
+    for name, size in given:
+        if sizes[name] != size:
+            raise errors.ArgumentError(f"--size {name}={size}: {name} is {sizes[name]} elsewhere")
+    return sizes
+
+
 def _call(target: str, given: inputs.Inputs) -> tuple[Any, tuple[Any, ...], dict[str, Any], list[str] | None]:
     """The model, args, kwargs and input names. The factory may bring arguments of its own: `(model, args)` or `(model, args, kwargs)`."""
     made = _made(target)
@@ -138,9 +171,13 @@ def _call(target: str, given: inputs.Inputs) -> tuple[Any, tuple[Any, ...], dict
     if not given.values:
         args = own[0] if own else ()
         return model, args if isinstance(args, tuple) else (args,), dict(own[1]) if len(own) > 1 else {}, None
-    parameters = {p.name for p in _parameters_of(getattr(model, "forward", model))}
-    if set(given.values) <= parameters:
+    parameters = _parameters_of(getattr(model, "forward", model))
+    known = {p.name for p in parameters}
+    if set(given.values) <= known:
         return model, (), dict(given.values), None
+    stray = sorted(set(given.values) - known)
+    if len(stray) < len(given.values) and not any(p.kind == p.VAR_KEYWORD for p in parameters):
+        raise errors.ArgumentError(f"--input {stray[0]}: the model's parameters are {', '.join(p.name for p in parameters)}")
     return model, tuple(given.values.values()), {}, given.tensors
 
 
@@ -280,8 +317,8 @@ def _model_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--size", action="append", default=[], type=_size, metavar="N=4", help="the example's size of a dynamic axis")
     parser.add_argument("--seed", type=int, default=0, help="of the example's numbers, and of what the factory draws (default: 0)")
     parser.add_argument("--training", choices=tuple(_MODES), default="eval", help="the model's mode (default: eval)")
-    parser.add_argument("--rtol", type=float, help="relative tolerance of the comparison (default: by type)")
-    parser.add_argument("--atol", type=float, help="absolute tolerance (default: rtol times the largest number of the output)")
+    parser.add_argument("--rtol", type=_tolerance, help="relative tolerance of the comparison (default: by type)")
+    parser.add_argument("--atol", type=_tolerance, help="absolute tolerance (default: rtol times the largest number of the output)")
 
 
 def _size(text: str) -> tuple[str, int]:
@@ -289,6 +326,13 @@ def _size(text: str) -> tuple[str, int]:
     if not name or not number.isdigit():
         raise argparse.ArgumentTypeError(f"{text!r} should look like N=4")
     return name, int(number)
+
+
+def _tolerance(text: str) -> float:
+    number = float(text)
+    if not number >= 0:
+        raise argparse.ArgumentTypeError(f"{text} is no tolerance: it must not be negative")
+    return number
 
 
 def _list(text: str | None) -> list[str] | None:

@@ -93,6 +93,9 @@ def _sizes(split: Iterable[tuple[str, str]], sizes: dict[str, int]) -> dict[str,
                 raise errors.ArgumentError(f"--input {name}={text}: {label} is {size} here and {sizes[label]} elsewhere")
             if label is not None and label not in order:
                 order.append(label)
+    stray = [label for label in sizes if label not in order]
+    if stray:
+        raise errors.ArgumentError(f"--size {stray[0]}={sizes[stray[0]]}: no --input has an axis of this name")
     for position, label in enumerate(order):
         sizes.setdefault(label, 2 + position % 2)
     return sizes

@@ -103,13 +103,17 @@ def test_exit_codes_and_errors(tmp_path: Path, capsys: pytest.CaptureFixture[str
     (tmp_path / "s.py").write_text(body)
     assert run(tmp_path / "s.py") == code
     shown = capsys.readouterr().err
-    assert said in shown and (said == "SyntaxError" or "runpy" not in shown)
+    assert said in shown and "runpy" not in shown
     assert state() == before
 
 
 def test_there_is_no_such_script(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(tmp_path / "nothing.py") == 2
     assert "there is no file" in capsys.readouterr().err
+    for arguments, said in ((["-m", "no_such_module"], "No module named no_such_module"), ([tmp_path], "can't find '__main__' module")):
+        assert run(*arguments) == 1
+        shown = capsys.readouterr().err
+        assert said in shown and "runpy" not in shown
 
 
 def test_from_a_shell(folder: Path) -> None:

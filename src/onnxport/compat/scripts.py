@@ -36,7 +36,8 @@ def run(script: str, arguments: Sequence[str] = (), *, module: bool = False) -> 
         except KeyboardInterrupt:
             return INTERRUPTED
         except BaseException as error:  # the script's own, whatever it is: printed as Python prints it
-            traceback.print_exception(type(error), error, _of_script(error.__traceback__))
+            own = _of_script(error.__traceback__)
+            traceback.print_exception(type(error), error, own, chain=own is not None)
             return FAILED
     return 0
 
@@ -75,8 +76,8 @@ def _code(end: SystemExit) -> int:
 
 
 def _of_script(frames: TracebackType | None) -> TracebackType | None:
-    """The frames from the script on; all of them where it did not come to run."""
+    """The frames from the script on; none where it did not come to run."""
     inner = frames
     while inner is not None and ("runpy" in inner.tb_frame.f_code.co_filename or inner.tb_frame.f_code.co_filename == __file__):
         inner = inner.tb_next
-    return inner or frames
+    return inner
