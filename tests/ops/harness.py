@@ -43,6 +43,7 @@ TRACED_ONLY = {
     **dict.fromkeys(("packed_lstm", "packed_lstm_unsorted", "packed_lstm_projected", "packed_gru_total_length", "packed_rnn", "packed_data_between"),
                     "failed to unpack"),
     "packing_alone": "data-dependent expression",
+    **dict.fromkeys(("histogram", "histogram_edges", "histogramdd"), "torch.export refuses the model: UnsupportedOperatorException"),
     **dict.fromkeys([f"lstsq{tail}" for tail in ("", "_wide", "_vector", "_gels", "_gels_dynamic", "_gelsd", "_gelss_batch")], "DynamicOutputShapeException"),
 }
 _OTHER_WORDS = "torch.export refuses"  # how a refusal of a table reads through torch.export

@@ -93,17 +93,7 @@ SEARCH = [
          opsets=(11, 28)),
 ]
 
-COUNTS = [
-    Case("bincount", lambda x: (torch.bincount(x), torch.bincount(x, minlength=9)), (RUNS,), [(RUNS[:1],), (RUNS * 3,)], "all",
-         refused={9: "needs opset 11"}, opsets=(9, 11, 13, 16, 28)),
-    Case("bincount_weights", lambda x, w: torch.bincount(x, w), (RUNS, torch.randn(8)), [(RUNS * 2, torch.randn(8))],
-         opsets=AT_SUMS),
-    Case("bincount_empty", lambda x: torch.bincount(x, minlength=3), (RUNS[:0],), opsets=(11, 18)),
-    Case("histc", lambda x: (torch.histc(x, 5, -1, 1), torch.histc(x, 4)), (torch.tensor([-1.0, -0.2, 0.0, 0.3, 1.0, 5.0]),),
-         [(torch.tensor([2.0]),), (torch.tensor([0.5, -0.7, -3.0]),)], "all", opsets=AT_SUMS),
-]
 
-
-@expand(ORDER + UNIQUE + SEARCH + COUNTS)
+@expand(ORDER + UNIQUE + SEARCH)
 def test_sorting(case: Case, opset: int) -> None:
     check(case, opset)

@@ -105,8 +105,7 @@ class Reader:
         """One operator."""
         target: Any = node.target
         if target is operator.getitem:
-            items = self.resolve(node.args[0])
-            self.env[node] = items[node.args[1]]
+            self.env[node] = self.item(self.resolve(node.args[0]), node, into)
             return
         scope, source = _scope(node, self.prefix, self.calls), Source(node.meta.get("stack_trace") or "")
         if isinstance(target, torch_private.OpOverload):
@@ -128,6 +127,14 @@ class Reader:
         elif made.op not in _ASSERTIONS:
             into.nodes.append(made)
             self.enter(node, made, into)
+
+    def item(self, items: Arg, node: torch.fx.Node, into: Block) -> Arg:
+        """One of several results; of a list among the results of an operator it is taken when that is lowered."""
+        if not isinstance(items, Value):
+            return items[node.args[1]]
+        made = Node("aten::__getitem__", "t", {"list": items, "idx": node.args[1]}, [typed(node.meta.get("val"))])
+        into.nodes.append(made)
+        return made.outputs[0]
 
     def on_sizes(self, node: torch.fx.Node, scope: str, source: Any) -> Node:
         """Arithmetic of Python on sizes."""

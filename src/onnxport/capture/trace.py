@@ -77,6 +77,7 @@ _FAILURES = {
                          "arguments",
     "unsupported input list type: Tensor?": "it hands a list with tensors that may be missing to an operator",
     "Tracing a list of bool type": "it hands a list of bools to an operator",
+    "Tracing a list of arbitrary type": "it hands a list of numbers to an operator that takes any kind of them",
     "requires grad as a constant": "it computes a gradient (torch.autograd.grad) through an operator whose formula needs its result, as that "
                                    "of tanh does; write this derivative out",
     "unsupported argument type in the JIT tracer": "a gradient (torch.autograd) is computed of an operator that has several results",

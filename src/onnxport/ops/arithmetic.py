@@ -276,6 +276,28 @@ def square(g: Builder, self: Value) -> Value:
     return pow(g, self, 2)
 
 
+@aten("frexp", "frexp.Tensor")
+def frexp(g: Builder, self: Value) -> tuple[Value, Value]:
+    """frexp(Tensor self) -> (Tensor mantissa, Tensor exponent): self = mantissa * 2 ** exponent, with the mantissa from 0.5 to below 1.
+
+    exponent: int32; of 0 and of what is not finite 0. ONNX Log, Floor, Pow, in float64.
+    """
+    x, two, half = cast(g, self, DataType.DOUBLE), g.const(2.0, DataType.DOUBLE), g.const(0.5, DataType.DOUBLE)
+    size = g.op("Abs", x)
+    plain = g.op("And", g.op("Less", g.const(0.0, DataType.DOUBLE), size), g.op("Less", size, g.const(float("inf"), DataType.DOUBLE)))
+    logarithm = g.op("Div", g.op("Log", g.op("Where", plain, size, two)), g.op("Log", two))
+    exponent = g.op("Add", g.op("Floor", logarithm), g.const(1.0, DataType.DOUBLE))
+    first = g.op("Floor", g.op("Mul", exponent, half))  # in two steps: the power itself may be beyond the greatest number
+    mantissa = g.op("Div", g.op("Div", x, g.op("Pow", two, first)), g.op("Pow", two, g.op("Sub", exponent, first)))
+    # The logarithm is rounded, so that next to a power of two it may be one beyond.
+    above = g.op("GreaterOrEqual", g.op("Abs", mantissa), g.const(1.0, DataType.DOUBLE))
+    below = g.op("Less", g.op("Abs", mantissa), half)
+    step = g.op("Sub", cast(g, above, DataType.DOUBLE), cast(g, below, DataType.DOUBLE))
+    mantissa = g.op("Where", above, g.op("Mul", mantissa, half), g.op("Where", below, g.op("Mul", mantissa, two), mantissa))
+    whole = g.op("Where", plain, g.op("Add", exponent, step), g.const(0.0, DataType.DOUBLE))
+    return cast(g, g.op("Where", plain, mantissa, x), self.dtype or DataType.FLOAT), cast(g, whole, DataType.INT32)
+
+
 @aten
 def ldexp(g: Builder, self: Value, other: Value) -> Value:
     """ldexp(Tensor self, Tensor other) -> Tensor; self * 2 ** other. ONNX Pow, Mul."""

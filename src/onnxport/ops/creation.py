@@ -178,7 +178,8 @@ def _spaced(g: Builder, start: Operand, end: Operand, steps: Size) -> Value:
     """`steps` numbers from start to end in float64."""
     first, last = (reshape(g, tensor(g, x, DataType.DOUBLE), []) for x in (start, end))
     gaps = tensor(g, dims.maximum(steps - 1, 1), DataType.DOUBLE)
-    index = cast(g, counted(g, g.const(0), g.scalar(steps), g.const(1)), DataType.DOUBLE)
+    whole = g.const(torch.arange(steps)) if isinstance(steps, int) else counted(g, g.const(0), g.scalar(steps), g.const(1))
+    index = cast(g, whole, DataType.DOUBLE)
     return g.op("Add", g.op("Mul", g.op("Div", index, gaps), g.op("Sub", last, first)), first)
 
 

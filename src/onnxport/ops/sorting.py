@@ -1,4 +1,4 @@
-"""Order: sort, top k, unique elements, places among sorted numbers, counts."""
+"""Order: sort, top k, unique elements, places among sorted numbers."""
 
 from __future__ import annotations
 
@@ -175,16 +175,17 @@ def searchsorted(g: Builder, sorted_sequence: Value, self: Any, out_int32: bool 
     """
     if sorter is not None:
         sorted_sequence = gather(g, sorted_sequence, -1, sorter)
-    return _search(g, sorted_sequence, self, right or side == "right", out_int32)
+    return search(g, sorted_sequence, self, right or side == "right", out_int32)
 
 
 @aten("bucketize", "bucketize.Tensor", "bucketize.Scalar")
 def bucketize(g: Builder, self: Any, boundaries: Value, out_int32: bool = False, right: bool = False) -> Value:
     """bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor: as searchsorted."""
-    return _search(g, boundaries, self, right, out_int32)
+    return search(g, boundaries, self, right, out_int32)
 
 
-def _search(g: Builder, sequence: Value, given: Any, right: bool, narrow: bool) -> Value:
+def search(g: Builder, sequence: Value, given: Any, right: bool, narrow: bool = False) -> Value:
+    """How many numbers of the sequence (..., n) are less than each given one; right: or equal. As int64, narrow: as int32."""
     sequence, x = promoted(g, sequence, given)
     shape, length = shape_of(x), shape_of(sequence)[-1]
     if isinstance(length, int) and length <= _FEW:
@@ -218,45 +219,3 @@ def _merged_order(g: Builder, sequence: Value, x: Value, right: bool) -> Value:
     before = g.op("CumSum", cast(g, is_boundary, INT64), g.const(axis))
     back = scatter_elements(g, places, places, before, axis)
     return sliced(g, back, axis, few) if right else sliced(g, back, axis, 0, many)
-
-
-# ---------------------------------------------------------------------- counts
-
-
-@aten
-def bincount(g: Builder, self: Value, weights: Value | None = None, minlength: Size = 0) -> Value:
-    """bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor: how often each number occurs, or the sum of its weights.
-
-    ONNX ScatterElements with a reduction; at opsets 11 to 15, without weights, Unique, whose counts go to their places.
-    """
-    if shape_of(self)[0] == 0:
-        return sizes.expand(g, g.const(0, INT64 if weights is None else DataType.DOUBLE), [minlength])
-    x = cast(g, self, INT64)
-    length = g.op("Add", g.op("ReduceMax", x, keepdims=0), g.const(1))
-    if minlength != 0:
-        length = g.op("Max", length, g.scalar(minlength))
-    dtype = INT64 if weights is None else DataType.FLOAT if weights.dtype == DataType.FLOAT else DataType.DOUBLE
-    bins = g.op("Expand", g.const([0], dtype), sizes.reshape(g, length, [1]))
-    if weights is None and 11 <= g.opset < 16:
-        values, _, _, counts = g.op("Unique", x, sorted=1, outputs=4)
-        return scatter_elements(g, bins, values, counts, 0)
-    each = sizes.expand(g, g.const([1]), shape_of(x)) if weights is None else cast(g, weights, dtype)
-    return scatter_elements(g, bins, x, each, 0, "add")
-
-
-@aten
-def histc(g: Builder, self: Value, bins: int = 100, min: float = 0, max: float = 0) -> Value:
-    """histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor: counts in equal parts of [min, max], of the data's own
-    range where both are 0. ONNX Floor, Where, ScatterElements with a reduction.
-    """
-    dtype = self.dtype
-    x = sizes.reshape(g, self, [-1])
-    low, high = g.const(min, dtype), g.const(max, dtype)
-    if min == max:
-        low, high = g.op("ReduceMin", x, keepdims=0), g.op("ReduceMax", x, keepdims=0)
-        same = cast(g, g.op("Equal", low, high), dtype)  # type: ignore[arg-type]
-        low, high = g.op("Sub", low, same), g.op("Add", high, same)
-    place = g.op("Div", g.op("Mul", g.op("Sub", x, low), g.const(bins, dtype)), g.op("Sub", high, low))
-    inside = g.op("And", g.op("GreaterOrEqual", x, low), g.op("LessOrEqual", x, high))
-    index = g.op("Min", cast(g, g.op("Where", inside, place, g.const(0, dtype)), INT64), g.const(bins - 1))
-    return scatter_elements(g, sizes.expand(g, g.const([0], dtype), [bins]), index, cast(g, inside, dtype), 0, "add")  # type: ignore[arg-type]
