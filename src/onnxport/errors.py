@@ -81,3 +81,7 @@ class GuardWarning(OnnxExporterWarning):
 
 class MutationWarning(OnnxExporterWarning):
     """The model updates an input or a buffer, and the file does not."""
+
+
+class ComplexWarning(OnnxExporterWarning):
+    """The file has complex inputs or outputs as pairs of real numbers."""

@@ -14,6 +14,7 @@ import torch
 
 from onnxport import errors, notice, pretty, progress, save
 from onnxport.aten import source
+from onnxport.aten.graph import Value as Captured
 from onnxport.aten.graph import walk
 from onnxport.aten.passes.functionalise import functionalise
 from onnxport.aten.passes.strided import spread_out
@@ -31,6 +32,7 @@ from onnxport.symbolics import registry as symbolics
 from onnxport.target.apart import Apart
 from onnxport.target.builder import Builder
 from onnxport.target.emit import Where, emit
+from onnxport.target.value import Complex
 from onnxport.version import __version__
 from onnxport.wire import Nodes
 
@@ -153,6 +155,7 @@ def convert(model: Any, call: Call, made: Built, options: Options) -> tuple[ONNX
         print(text)
         progress.detail(text)
     report(found)
+    report_pairs(made.lowering, face)
     program = ONNXProgram(built, input_names=face.input_names, output_names=face.output_names, guards=found, source=model,
                        args=call.args, kwargs=call.kwargs, dynamic_axes=face.axes, training=options.training, capture=made.traced.way,
                        notes=[*([made.traced.why] if made.traced.why else ()), *made.lowered.builder.notes])
@@ -198,6 +201,16 @@ def report(found: list[guards.Guard]) -> None:
     if found:
         lines = "\n".join(f"  {g}" for g in found)
         notice.warn(f"the exported file holds where:\n{lines}\n(Python decided on these; strict=True makes this an error)", errors.GuardWarning)
+
+
+def report_pairs(lowering: Lowering, face: Interface) -> None:
+    """One warning for all complex inputs and outputs."""
+    graph = lowering.graph
+    outside = [*zip(graph.inputs, face.input_names, strict=True), *zip(graph.outputs, face.output_names, strict=False)]
+    names = [repr(name) for value, name in outside if isinstance(value, Captured) and isinstance(lowering.env.get(value), Complex)]
+    if names:
+        notice.warn(f"{', '.join(names)}: ONNX Runtime has no complex numbers, so in the file these are real tensors with one more dim of 2 at the end, "
+                    "as torch.view_as_real gives them (torch.view_as_complex turns them back)", errors.ComplexWarning)
 
 
 def _places(model: Any) -> Where:

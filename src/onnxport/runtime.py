@@ -71,6 +71,7 @@ class Session:
 
         feeds: the same by input.
         """
+        feeds = {name: self._as_pairs(name, value) for name, value in feeds.items()}
         try:
             if self._plain:
                 return [_to_torch(value) for value in self._session.run(None, {name: _to_numpy(value) for name, value in feeds.items()})]
@@ -78,6 +79,13 @@ class Session:
             return [_from_ort(value) for value in self._session.run_with_ort_values(None, values)]
         except Exception as error:
             raise RunError(f"ONNX Runtime cannot run the model: {error}") from error
+
+
+    def _as_pairs(self, name: str, value: Any) -> Any:
+        """A complex tensor as the pairs of real numbers that a file has in its place."""
+        if isinstance(value, torch.Tensor) and value.is_complex() and "complex" not in self.types.get(name, ""):
+            return torch.view_as_real(value.detach().resolve_conj().resolve_neg())
+        return value
 
 
 def state_of(model: Any) -> list[torch.Tensor]:

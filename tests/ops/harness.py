@@ -136,6 +136,7 @@ def exported(case: Case, opset: int, *, dynamic: bool) -> onnxruntime.InferenceS
     stream = io.BytesIO()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", onnxport.errors.GuardWarning)
+        warnings.simplefilter("ignore", onnxport.errors.ComplexWarning)
         onnxport.export(module_of(case), case.args, stream, opset_version=opset, input_names=[f"x{i}" for i in range(len(leaves))],
                         dynamic_axes=axes_of(case) if dynamic else None, **case.options)
     options = onnxruntime.SessionOptions()
