@@ -209,8 +209,8 @@ def report_pairs(lowering: Lowering, face: Interface) -> None:
     outside = [*zip(graph.inputs, face.input_names, strict=True), *zip(graph.outputs, face.output_names, strict=False)]
     names = [repr(name) for value, name in outside if isinstance(value, Captured) and isinstance(lowering.env.get(value), Complex)]
     if names:
-        notice.warn(f"{', '.join(names)}: ONNX Runtime has no complex numbers, so in the file these are real tensors with one more dim of 2 at the end, "
-                    "as torch.view_as_real gives them (torch.view_as_complex turns them back)", errors.ComplexWarning)
+        notice.warn(f"{', '.join(names)}: ONNX Runtime has no complex numbers, so in the file these are real tensors with one more dim of 2 at the "
+                    "end, as torch.view_as_real gives them (torch.view_as_complex turns them back)", errors.ComplexWarning)
 
 
 def _places(model: Any) -> Where:

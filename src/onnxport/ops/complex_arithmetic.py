@@ -5,15 +5,18 @@ from __future__ import annotations
 import math as numbers
 from typing import Any
 
+import torch
+
 from onnxport import errors
-from onnxport.ops import math
-from onnxport.ops.complex_numbers import abs_, angle, conj, eq, squared_length
-from onnxport.ops.complex_parts import pair, parts_of, zeros
-from onnxport.ops.layout import broadcast_tensors
+from onnxport.ops import arithmetic, layout, linear, math
+from onnxport.ops.complex_numbers import abs_, angle, conj, eq
+from onnxport.ops.complex_parts import multilinear, on_both, pair, parts_of, zeros
+from onnxport.ops.pieces import sliced
+from onnxport.ops.reduction import sum_
 from onnxport.ops.registry import of_complex
-from onnxport.ops.support import is_one, result_type, tensor
+from onnxport.ops.support import axis_of, cast, is_one, result_type, shape_of, static_int, tensor
 from onnxport.target.builder import Builder
-from onnxport.target.dtypes import COMPLEX
+from onnxport.target.dtypes import COMPLEX, from_torch
 from onnxport.target.value import Complex, DataType, Value
 
 _MULTIPLIED = 8  # the highest power that is multiplied out
@@ -52,9 +55,6 @@ def rsub(g: Builder, self: Any, other: Any, alpha: Any = 1) -> Value:
 
 def mul(g: Builder, a: Any, b: Any) -> Complex:
     """a * b, where one is complex."""
-    from onnxport.ops import arithmetic
-    from onnxport.ops.complex_parts import multilinear
-
     made = multilinear(g, arithmetic.mul, ("self", "other"), {"self": a, "other": b})
     assert isinstance(made, Complex)
     return made
@@ -69,22 +69,73 @@ def div(g: Builder, self: Any, other: Any, rounding_mode: str | None = None) -> 
     (a, b), (c, d) = parts_of(g, self, dtype), parts_of(g, other, dtype)
     if d is None:
         return Complex(g.op("Div", a, c), g.op("Div", _imaginary(g, a, b), c))
-    size = squared_length(g, Complex(c, d))
-    above = mul(g, self if b is None else Complex(a, b), conj(g, Complex(c, d)))
-    return Complex(g.op("Div", above.re, size), g.op("Div", above.im, size))
+    scale, (c, d) = _scaled_down(g, c, d)
+    above = mul(g, self if b is None else Complex(a, b), Complex(c, g.op("Neg", d)))
+    return Complex(g.op("Div", above.re, scale), g.op("Div", above.im, scale))
+
+
+def _scaled_down(g: Builder, c: Value, d: Value) -> tuple[Value, tuple[Value, Value]]:
+    """(c - di) / s, in which 1 / (c + di) is what is divided by s (c^2 + d^2) / s^2: no square overflows or vanishes."""
+    greater = g.op("Max", g.op("Abs", c), g.op("Abs", d))
+    c, d = g.op("Div", c, greater), g.op("Div", d, greater)
+    return g.op("Mul", greater, g.op("Add", g.op("Mul", c, c), g.op("Mul", d, d))), (c, d)
 
 
 @of_complex("reciprocal")
 def reciprocal(g: Builder, self: Complex) -> Value:
     """reciprocal(Tensor self) -> Tensor. ONNX Div, Neg."""
-    size = squared_length(g, self)
-    return Complex(g.op("Div", self.re, size), g.op("Div", g.op("Neg", self.im), size))
+    scale, (c, d) = _scaled_down(g, self.re, self.im)
+    return Complex(g.op("Div", c, scale), g.op("Div", g.op("Neg", d), scale))
 
 
 @of_complex("square")
 def square(g: Builder, self: Complex) -> Value:
     """square(Tensor self) -> Tensor. ONNX Mul, Sub."""
     return mul(g, self, self)
+
+
+@of_complex("prod")
+def prod(g: Builder, self: Value, dim: int | None = None, keepdim: bool = False, dtype: torch.dtype | None = None) -> Value:
+    """prod(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor; along a fixed size. ONNX Mul."""
+    z = pair(g, self, None if dtype is None else from_torch(dtype))
+    if not z.rank:
+        return z
+    if dim is None:
+        z, dim = on_both(z, lambda part: layout.ravel(g, part)), 0
+    axis = axis_of(z, dim)
+    if shape_of(z)[axis] == 0:
+        raise errors.UnsupportedError("the product of no complex numbers")
+    made = _products(g, z, axis)[-1]
+    return made if keepdim else on_both(made, lambda part: layout.squeeze(g, part, [axis]))
+
+
+@of_complex("cumprod")
+def cumprod(g: Builder, self: Value, dim: int, dtype: torch.dtype | None = None) -> Value:
+    """cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor; along a fixed size. ONNX Mul, Concat."""
+    z = pair(g, self, None if dtype is None else from_torch(dtype))
+    axis = axis_of(z, dim)
+    made = _products(g, z, axis) if z.rank else []
+    if not made:
+        return z
+    return Complex(g.op("Concat", *[product.re for product in made], axis=axis), g.op("Concat", *[product.im for product in made], axis=axis))
+
+
+def _products(g: Builder, z: Complex, axis: int) -> list[Complex]:
+    """The product of the first number, the first two, ... along an axis."""
+    count = static_int(shape_of(z)[axis], "the number of complex numbers that are multiplied with each other")
+    made: list[Complex] = []
+    for place in range(count):
+        number = on_both(z, lambda part, place=place: sliced(g, part, axis, place, place + 1))  # type: ignore[misc]
+        made.append(mul(g, made[-1], number) if made else number)
+    return made
+
+
+@of_complex("addbmm")
+def addbmm(g: Builder, self: Any, batch1: Value, batch2: Value, beta: Any = 1, alpha: Any = 1) -> Value:
+    """addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor; the sum over the batch."""
+    product = multilinear(g, linear.bmm, ("self", "mat2"), {"self": batch1, "mat2": batch2})
+    assert isinstance(product, Complex)
+    return add(g, _scaled(g, self, beta), on_both(product, lambda part: sum_(g, part, [0])), alpha)
 
 
 @of_complex("vdot")
@@ -100,8 +151,6 @@ def linalg_vecdot(g: Builder, x: Value, y: Value, dim: int = -1) -> Value:
 
 
 def _dot_of_conjugate(g: Builder, x: Value, y: Value, dim: int) -> Value:
-    from onnxport.ops.reduction import sum_
-
     product = mul(g, conj(g, x) if isinstance(x, Complex) else x, y)
     return Complex(sum_(g, product.re, [dim]), sum_(g, product.im, [dim]))
 
@@ -131,7 +180,7 @@ def _at_size_of(g: Builder, like: Value, x: Value | None) -> Value:
     assert x is not None
     if x.shape is not None and x.shape == like.shape:
         return x
-    return broadcast_tensors(g, [x, like])[0]
+    return layout.broadcast_tensors(g, [x, like])[0]
 
 
 # ---------------------------------------------------------------------- powers
@@ -196,7 +245,19 @@ def rsqrt(g: Builder, self: Complex) -> Value:
     return reciprocal(g, pair(g, sqrt(g, self)))
 
 
-@of_complex("pow", "float_power")
+@of_complex("float_power")
+def float_power(g: Builder, self: Any, exponent: Any) -> Value:
+    """float_power(Tensor self, Tensor exponent) -> Tensor; in double precision."""
+    return pow_(g, *[_wide(g, x) for x in (self, exponent)])
+
+
+def _wide(g: Builder, x: Any) -> Any:
+    if isinstance(x, Complex):
+        return pair(g, x, DataType.COMPLEX128)
+    return cast(g, x, DataType.DOUBLE) if isinstance(x, Value) else x
+
+
+@of_complex("pow")
 def pow_(g: Builder, self: Any, exponent: Any) -> Value:
     """pow(Tensor self, Tensor exponent) -> Tensor; a small whole power is multiplied out. ONNX Mul; Pow, Cos, Sin; Exp, Log."""
     dtype = _common(self, exponent)
@@ -287,6 +348,46 @@ def tan(g: Builder, self: Complex) -> Value:
 def sigmoid(g: Builder, self: Complex) -> Value:
     """sigmoid(Tensor self) -> Tensor; 1 / (1 + exp(-z))."""
     return reciprocal(g, pair(g, add(g, exp(g, mul(g, self, -1)), 1)))
+
+
+@of_complex("asinh", "arcsinh")
+def asinh(g: Builder, self: Complex) -> Value:
+    """asinh(Tensor self) -> Tensor; log(z + sqrt(1 + z^2))."""
+    return log(g, pair(g, add(g, self, sqrt(g, pair(g, add(g, mul(g, self, self), 1))))))
+
+
+@of_complex("asin", "arcsin")
+def asin(g: Builder, self: Complex) -> Value:
+    """asin(Tensor self) -> Tensor; asinh(iz) / i."""
+    made = pair(g, asinh(g, _times_i(g, self)))
+    return Complex(made.im, g.op("Neg", made.re))
+
+
+@of_complex("acos", "arccos")
+def acos(g: Builder, self: Complex) -> Value:
+    """acos(Tensor self) -> Tensor; pi / 2 - asin(z)."""
+    return sub(g, numbers.pi / 2, asin(g, self))
+
+
+@of_complex("acosh", "arccosh")
+def acosh(g: Builder, self: Complex) -> Value:
+    """acosh(Tensor self) -> Tensor; log(z + sqrt(z + 1) sqrt(z - 1))."""
+    roots = [sqrt(g, pair(g, add(g, self, side))) for side in (1, -1)]
+    return log(g, pair(g, add(g, self, mul(g, *roots))))
+
+
+@of_complex("atanh", "arctanh")
+def atanh(g: Builder, self: Complex) -> Value:
+    """atanh(Tensor self) -> Tensor; half of log(1 + z) - log(1 - z)."""
+    above, below = log(g, pair(g, add(g, self, 1))), log(g, pair(g, sub(g, 1, self)))
+    return mul(g, sub(g, above, below), 0.5)
+
+
+@of_complex("atan", "arctan")
+def atan(g: Builder, self: Complex) -> Value:
+    """atan(Tensor self) -> Tensor; atanh(iz) / i."""
+    made = pair(g, atanh(g, _times_i(g, self)))
+    return Complex(made.im, g.op("Neg", made.re))
 
 
 def _times_i(g: Builder, z: Complex) -> Complex:

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 
 from onnxport import errors
-from onnxport.ops import comparison, conversion, math, norms, reduction
-from onnxport.ops.complex_parts import pair, parts_of
+from onnxport.ops import comparison, conversion, indexing, math, norms, reduction
+from onnxport.ops.complex_parts import on_both, pair, parts_of
 from onnxport.ops.creation import filled
 from onnxport.ops.layout import broadcast_tensors
 from onnxport.ops.registry import aten, of_complex
@@ -187,13 +187,21 @@ def adjoint(g: Builder, self: Complex) -> Value:
 
 @of_complex("abs", "absolute")
 def abs_(g: Builder, self: Complex) -> Value:
-    """abs(Tensor self) -> Tensor; a real one. ONNX Mul, Add, Sqrt."""
-    return g.op("Sqrt", squared_length(g, self))
+    """abs(Tensor self) -> Tensor; a real one. Squares are taken relative to the greater part, so that they do not overflow or vanish.
+
+    ONNX Abs, Max, Min, Clip, Div, Mul, Add, Sqrt.
+    """
+    a, b = (g.op("Abs", part) for part in (self.re, self.im))
+    longer = g.op("Max", a, b)
+    ratio = g.op("Div", g.op("Min", a, b), _unit(g, longer))
+    return g.op("Mul", longer, g.op("Sqrt", g.op("Add", g.op("Mul", ratio, ratio), tensor(g, 1, ratio.dtype))))
 
 
-def squared_length(g: Builder, z: Complex) -> Value:
-    """|z|^2."""
-    return g.op("Add", g.op("Mul", z.re, z.re), g.op("Mul", z.im, z.im))
+def _unit(g: Builder, length: Value) -> Value:
+    """A length that can be divided by: neither 0 nor infinite."""
+    assert length.dtype is not None
+    limits = torch.finfo(to_torch(length.dtype))
+    return g.op("Clip", length, tensor(g, limits.tiny, length.dtype), tensor(g, limits.max, length.dtype))
 
 
 @of_complex("angle")
@@ -253,6 +261,18 @@ def isfinite(g: Builder, self: Complex) -> Value:
 def isreal(g: Builder, self: Complex) -> Value:
     """isreal(Tensor self) -> Tensor; where the imaginary part is 0. ONNX Equal."""
     return comparison.eq(g, self.im, 0)
+
+
+@of_complex("equal")
+def equal(g: Builder, self: Any, other: Any) -> Value:
+    """equal(Tensor self, Tensor other) -> bool."""
+    return g.op("And", comparison.equal(g, self.re, other.re), comparison.equal(g, self.im, other.im))
+
+
+@of_complex("nonzero", "argwhere")
+def nonzero_places(g: Builder, self: Complex) -> Value:
+    """nonzero(Tensor self) -> Tensor."""
+    return indexing.nonzero(g, nonzero(g, self))
 
 
 @of_complex("logical_not")
@@ -342,3 +362,18 @@ def var(g: Builder, self: Complex, dim: Any = None, unbiased: bool = True, corre
 def std(g: Builder, self: Complex, dim: Any = None, unbiased: bool = True, correction: float | None = None, keepdim: bool = False) -> Value:
     """std(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor. ONNX Sqrt."""
     return g.op("Sqrt", var(g, self, dim, unbiased, correction, keepdim))
+
+
+@of_complex("var_mean")
+def var_mean(g: Builder, self: Complex, dim: Any = None, unbiased: bool = True, correction: float | None = None,
+             keepdim: bool = False) -> tuple[Value, Value]:
+    """var_mean(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)"""
+    return var(g, self, dim, unbiased, correction, keepdim), on_both(self, lambda part: reduction.mean(g, part, dim, keepdim))
+
+
+@of_complex("std_mean")
+def std_mean(g: Builder, self: Complex, dim: Any = None, unbiased: bool = True, correction: float | None = None,
+             keepdim: bool = False) -> tuple[Value, Value]:
+    """std_mean(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)"""
+    spread, middle = var_mean(g, self, dim, unbiased, correction, keepdim)
+    return g.op("Sqrt", spread), middle
