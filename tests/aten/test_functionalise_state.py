@@ -205,7 +205,6 @@ REFUSED = {
     "unfold": (then(lambda y, x: y.unfold(1, 2, 2)[0].add_(1)), "unfold"),
     "resize": (then(lambda y, x: y.resize_(2, 2)), "resize_"),
     "set": (then(lambda y, x: y.set_(x)), "set_"),
-    "view_as_real": (lambda x: _complex(x), "view_as_real"),
     "meshgrid": (lambda x: _meshgrid(x), "meshgrid"),
     "einsum": (lambda x: _einsum(x), "einsum"),
     "out_resized": (lambda x: _resized(x), "resizes"),
@@ -219,12 +218,6 @@ def _meshgrid(x: Tensor) -> Any:
     a, b = torch.meshgrid(y, x[1], indexing="ij")
     y.add_(1)
     return a + b
-
-
-def _complex(x: Tensor) -> Any:
-    y = torch.complex(x, x)
-    torch.view_as_real(y).add_(1)
-    return y.abs()
 
 
 def _einsum(x: Tensor) -> Any:

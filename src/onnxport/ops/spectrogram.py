@@ -69,8 +69,8 @@ def istft(g: Builder, self: Complex, n_fft: int, hop_length: int | None = None, 
     """istft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool center=True, bool normalized=False,
     bool? onesided=None, int? length=None, bool return_complex=False) -> Tensor; [batch, samples]. ONNX ConvTranspose, Div.
     """
-    rows = shape_of(self)[-2]
-    onesided = not dims.equal(rows, n_fft) if onesided is None else onesided
+    rows = shape_of(self)[-2]  # may be dynamic by name, but only one number of them is possible
+    onesided = dims.evaluate(rows, g.hints) != n_fft if onesided is None else onesided
     z = self if rank_of(self) == 3 else on_both(self, lambda part: unsqueeze(g, part, [0]))
     if not onesided and not return_complex:  # a real signal is in the first half
         onesided, z = True, on_both(z, lambda part: sliced(g, part, 1, 0, n_fft // 2 + 1))
