@@ -159,6 +159,7 @@ class Schema:
     """An ATen schema: `name` ("aten::add"), `overload` ("Tensor"), parameters.
 
     writes: the parameters that it writes into. aliases: those in whose memory a result may lie without being written.
+    handed_back: for each result, the parameter that it is after the write; "" where it is a tensor of its own.
     """
 
     name: str
@@ -167,6 +168,7 @@ class Schema:
     returns: tuple[str, ...]
     writes: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
+    handed_back: tuple[str, ...] = ()
 
     def defaults(self) -> dict[str, Any]:
         """The arguments that may be left out, with their values."""

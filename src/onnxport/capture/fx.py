@@ -179,26 +179,8 @@ class Reader:
 
     def overload(self, node: torch.fx.Node, target: Any, scope: str, source: Source) -> Node:
         """An ATen or custom operator, its arguments by name."""
-        schema = schema_of(target)
-        args: dict[str, Arg] = {}
-        for index, parameter in enumerate(schema.parameters):
-            if index < len(node.args):
-                arg = self.resolve(node.args[index])
-            elif parameter.name in node.kwargs:
-                arg = self.resolve(node.kwargs[parameter.name])
-            else:
-                arg = parameter.default
-            args[parameter.name] = schemas.normalise(parameter, arg)
-        value = node.meta.get("val")
-        many = len(schema.returns) > 1
-        outputs = [typed(v) for v in value] if many and isinstance(value, (list, tuple)) else [typed(value)]
-        if schema.name in _MISTOLD:
-            for output in outputs:
-                output.dtype, output.unknown = None, True
-        name = _RENAMED.get(schema.name, schema.name)
-        if name == "aten::item" and outputs[0].kind == "int":
-            name = "aten::Int"
-        return Node(name, schema.overload, args, outputs, scope=scope, source=source, schema=schema)
+        args, kwargs = [self.resolve(arg) for arg in node.args], {name: self.resolve(arg) for name, arg in node.kwargs.items()}
+        return bound(target, args, kwargs, node.meta.get("val"), scope, source)
 
     def enter(self, node: torch.fx.Node, made: Node, into: Block) -> None:
         """Makes the node's results known; a list of tensors is taken apart at once, since its length is."""
@@ -211,6 +193,24 @@ class Reader:
             self.env[node] = pieces
         else:
             self.env[node] = made.outputs[0]
+
+
+def bound(target: Any, given: Sequence[Arg], named: dict[str, Arg], value: Any, scope: str, source: Any) -> Node:
+    """A call of an `OpOverload`, its arguments by name. value: what torch.export knows of its results."""
+    schema = schema_of(target)
+    args: dict[str, Arg] = {}
+    for index, parameter in enumerate(schema.parameters):
+        arg = given[index] if index < len(given) else named.get(parameter.name, parameter.default)
+        args[parameter.name] = schemas.normalise(parameter, arg)
+    many = len(schema.returns) > 1
+    outputs = [typed(v) for v in value] if many and isinstance(value, (list, tuple)) else [typed(value)]
+    if schema.name in _MISTOLD:
+        for output in outputs:
+            output.dtype, output.unknown = None, True
+    name = _RENAMED.get(schema.name, schema.name)
+    if name == "aten::item" and outputs[0].kind == "int":
+        name = "aten::Int"
+    return Node(name, schema.overload, args, outputs, scope=scope, source=source, schema=schema)
 
 
 def argument(node: torch.fx.Node, name: str) -> Any:

@@ -13,6 +13,7 @@ import torch
 from onnxport import errors
 from onnxport.aten.graph import Arg, Block, Node, Value
 from onnxport.aten.source import where
+from onnxport.capture import torch_private
 from onnxport.capture.fx_values import typed
 
 if TYPE_CHECKING:
@@ -26,10 +27,14 @@ def read(reader: Reader, node: torch.fx.Node, origin: Node, into: Block) -> list
     name = str(node.target)
     handler = _HANDLERS.get(name)
     if handler is None:
-        raise errors.UnsupportedOperatorError(
-            f"Couldn't export operator {name} (module {origin.scope or '?'}, {where(origin.source)}): an operator of PyTorch on parts of a program "
-            "that has no translation; ONNX has torch.cond, while_loop, scan and map as If, Loop and Scan")
+        raise _unknown(name, origin)
     return handler(_Call(reader, node, origin, into))
+
+
+def _unknown(name: str, origin: Node) -> errors.UnsupportedOperatorError:
+    return errors.UnsupportedOperatorError(
+        f"Couldn't export operator {name} (module {origin.scope or '?'}, {where(origin.source)}): an operator of PyTorch on parts of a program "
+        "that has no translation; ONNX has torch.cond, while_loop, scan and map as If, Loop and Scan")
 
 
 class _Call:
@@ -51,11 +56,32 @@ class _Call:
         self.into.nodes.append(Node(op, "", args, outputs, scope=self.origin.scope, source=self.origin.source, blocks=blocks))
         return [output if output.kind != "none" else None for output in self.outputs]
 
-    def emit(self, op: str, overload: str, like: Value, **args: Arg) -> Value:
+    def emit(self, op: str, overload: str, like: Value, /, **args: Arg) -> Value:
         """A plain node beside it."""
         output = like.like()
         self.into.nodes.append(Node(op, overload, args, [output], scope=self.origin.scope, source=self.origin.source))
         return output
+
+
+    def copy(self, tensor: Arg) -> Value:
+        """A copy, to be written into."""
+        assert isinstance(tensor, Value)
+        return self.emit("aten::clone", "", tensor, self=tensor, memory_format=None)
+
+    def written(self, name: str, told: dict[str, Arg], bases: Sequence[Value]) -> Arg:
+        """The argument that inference IR tells of by a tensor among `bases`, and which part of it: all, a slice or a strided view."""
+        told = {key.removeprefix(f"_{name}_"): told.pop(key) for key in list(told) if key.startswith(f"_{name}_")}
+        index = told["base_index"]
+        if index is None:
+            return None
+        base = bases[int(index)]  # type: ignore[call-overload]
+        if "slice_dim" in told:
+            dim, start, end = (told[f"slice_{key}"] for key in ("dim", "start", "end"))
+            return self.emit("aten::slice", "Tensor", Value("tensor", base.dtype, None), self=base, dim=dim, start=start, end=end, step=1)
+        if "storage_offset" not in told:
+            return base
+        size, stride, offset = (told[key] for key in ("size", "stride", "storage_offset"))
+        return self.emit("aten::as_strided", "", Value("tensor", base.dtype, None), self=base, size=size, stride=stride, storage_offset=offset)
 
 
 def _cond(call: _Call) -> list[Arg]:
@@ -149,6 +175,47 @@ def _hinted(call: _Call) -> list[Arg]:
     return call.reader.part(call.args[0], call.args[1], call.into)
 
 
+def _functionalised(call: _Call) -> list[Arg]:
+    """An operator that writes, in inference IR: called as the model called it, on copies of what it writes into.
+
+    Its results come first (None where it has none), then the copies: all tensors that it writes into, or those of which these are views.
+    """
+    from onnxport.capture import fx
+
+    target: Any = call.node.args[0]
+    named = {name: call.reader.resolve(arg) for name, arg in call.node.kwargs.items()}
+    writes = fx.schema_of(target).writes
+    if any(f"_{name}_length" in named or isinstance(named.get(name), list) for name in writes):
+        raise errors.UnsupportedError(f"{target} writes into a list of tensors\n  at {where(call.origin.source)}")
+    if "_all_bases" in named:
+        copies = [call.copy(base) for base in named.pop("_all_bases")]
+        given = {**named, **{name: call.written(name, named, copies) for name in writes}}
+    else:
+        copied = {name: call.copy(named[name]) for name in writes if isinstance(named[name], Value)}
+        given, copies = {**named, **copied}, list(copied.values())
+    count = max(len(target._schema.returns), 1)
+    known = call.node.meta["val"][:count]
+    made = fx.bound(target, (), given, known if count > 1 else known[0], call.origin.scope, call.origin.source)
+    call.into.nodes.append(made)
+    results: list[Arg] = [output if output.kind != "none" else None for output in made.outputs]
+    return [*results, *copies]
+
+
+def _with_effects(call: _Call) -> list[Arg]:
+    """An operator that must keep its place among others of its kind: a graph has no such order, and needs none for numbers."""
+    from onnxport.capture import fx
+
+    _, target, *given = call.args
+    if not isinstance(target, torch_private.OpOverload):
+        raise _unknown(str(target), call.origin)
+    named = {name: call.reader.resolve(arg) for name, arg in call.node.kwargs.items()}
+    results = call.node.meta["val"][1:]
+    made = fx.bound(target, given, named, results if len(target._schema.returns) > 1 else next(iter(results), None), call.origin.scope,
+                    call.origin.source)
+    call.into.nodes.append(made)
+    return [None, *made.outputs]
+
+
 def is_mode(node: torch.fx.Node) -> bool:
     """Whether a node of a program changes what others mean: a region of autocast, a step of vmap."""
     return str(node.target) == "wrap_with_autocast" or getattr(node.target, "__module__", "").endswith("_functorch.predispatch")
@@ -158,4 +225,5 @@ _HANDLERS: dict[str, Callable[[_Call], list[Arg]]] = {
     "cond": _cond, "while_loop": _while_loop, "scan": _scan, "map_impl": _map, "associative_scan": _associative_scan,
     "wrap_with_set_grad_enabled": _inlined(1), "invoke_subgraph": _inlined(0), "wrap": _inlined(0),
     "tag_activation_checkpoint": _inlined(0), "strict_mode": _hinted, "hints_wrapper": _hinted,
+    "auto_functionalized": _functionalised, "auto_functionalized_v2": _functionalised, "with_effects": _with_effects,
 }

@@ -31,7 +31,7 @@ _SIZES_ONLY = frozenset({
 def functionalise(graph: Graph, kept: Callable[[Node], bool] | None = None) -> None:
     """Replaces in-place operators by functional ones and views of written tensors by values; fills `graph.mutated`.
 
-    kept: says of an operator that it stays as it is, since somebody else translates it: of an in-place one he gives the new value of `self`.
+    kept: says of an operator that it stays as it is, since somebody else translates it: behind its results he gives what it writes.
     Linear in the number of nodes; a graph without writes is left alone. Raises `UnsupportedError` for a write that has
     no functional form.
     """
@@ -81,6 +81,7 @@ class _Functionaliser:
             self.node(node)
         graph.outputs = [memory.current(output) for output in graph.outputs]
         graph.block.outputs = [memory.current(output) for output in graph.block.outputs]
+        graph.mutated = [dataclasses.replace(mutation, value=memory.current(mutation.value)) for mutation in graph.mutated]
         self.mutations(kept)
         for read in graph.reads:
             if read.value is not None:
@@ -238,9 +239,10 @@ class _Functionaliser:
             self.plain(node)
         else:
             assert node.schema is not None
-            if not (self.kept(node) and node.schema.writes == ("self",)):
-                writes.check(node)
-            (self.in_place if node.schema.writes == ("self",) else self.into)(node)
+            itself = node.schema.writes == ("self",)
+            translated = self.kept(node) and (itself or not node.op.startswith("aten::"))
+            writes.check(node, translated)
+            (self.as_told if translated else self.in_place if itself else self.into)(node)
 
     def becomes(self, output: Value, place: Place) -> None:
         """`output` is another name for a place."""
@@ -256,7 +258,7 @@ class _Functionaliser:
         self.guard(target, place, node)
         change = memory.any_version if node.op in writes.OVERWRITES else memory.newest
         node.args = {name: replaced(arg, change if name == "self" else memory.newest) for name, arg in node.args.items()}
-        rule = _Functionaliser.as_named if self.kept(node) else _SPECIAL.get(node.op, _Functionaliser.functional)
+        rule = _SPECIAL.get(node.op, _Functionaliser.functional)
         value = rule(self, node, place)
         if value is not None:
             memory.write(place, value, node)
@@ -270,12 +272,23 @@ class _Functionaliser:
                 f"{node.op} writes into a tensor that the model has not computed, and that is no input, parameter, buffer or attribute; "
                 f"clone it before it is written, or register it as a buffer\n  at {where(node.source)}, module {node.scope or '?'}")
 
-    def as_named(self, node: Node, place: Place) -> Value:
-        """A node of the same name that gives the new value of `self`."""
-        assert node.schema is not None
-        made = self.make.append(node.op, node.overload, node.args, [node.outputs[0]])
-        made.schema = dataclasses.replace(node.schema, writes=())
-        return node.outputs[0]
+    def as_told(self, node: Node) -> None:
+        """An operator that somebody else translates: he gives its results and, behind them, the new value of each tensor that it writes."""
+        memory, schema = self.memory, node.schema
+        assert schema is not None
+        places = {name: memory.place(target) for name in schema.writes if isinstance(target := node.args[name], Value)}
+        for name, place in places.items():
+            self.guard(node.args[name], place, node)
+        args = {name: replaced(arg, memory.newest) for name, arg in node.args.items()}
+        results = list(zip(node.outputs, schema.handed_back, strict=False))  # one that returns nothing may have an output that is None
+        written = {name: args[name].like() for name in places}
+        made = self.make.append(node.op, node.overload, args, [*(output for output, name in results if not name), *written.values()])
+        made.schema = dataclasses.replace(schema, writes=())
+        for name, place in places.items():
+            memory.write(place, written[name], node)
+        for output, name in results:
+            if name:
+                self.becomes(output, places[name])
 
     def functional(self, node: Node, place: Place) -> Value:
         """The operator without its write; the result in the dtype of what was written."""

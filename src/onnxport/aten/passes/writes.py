@@ -43,14 +43,15 @@ _WIDENING = frozenset({"aten::cumsum_", "aten::cumprod_"})
 _PROMOTED = ("other", "tensor1", "tensor2", "end", "weight", "exponent", "min", "max")
 
 
-def check(node: Node) -> None:
-    """Raises `UnsupportedError` for a write that has no functional form."""
+def check(node: Node, translated: bool = False) -> None:
+    """Raises `UnsupportedError` for a write that has no functional form. translated: whether somebody else knows what it computes."""
     assert node.schema is not None
     reason = _REFUSED.get(node.op)
     if reason is None and any("[" in p.type or p.type.startswith("List") for p in node.schema.parameters if p.name in node.schema.writes):
         reason = "it changes a list in place"
-    if reason is None and not node.op.startswith("aten::"):
-        reason = "it writes into its arguments, and what it computes is not known"
+    if reason is None and not translated and not node.op.startswith("aten::"):
+        reason = ("it writes into its arguments, and what it computes is not known; give it a symbolic function that returns its results and, "
+                  f"behind them, the new value of what it writes ({', '.join(node.schema.writes)})")
     if reason is not None:
         raise errors.UnsupportedError(f"{node.op} cannot be exported: {reason}\n  at {where(node.source)}, module {node.scope or '?'}")
 
