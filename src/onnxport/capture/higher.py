@@ -74,7 +74,7 @@ class _Call:
         index = told["base_index"]
         if index is None:
             return None
-        base = bases[int(index)]  # type: ignore[call-overload]
+        base = bases[int(index)]
         if "slice_dim" in told:
             dim, start, end = (told[f"slice_{key}"] for key in ("dim", "start", "end"))
             return self.emit("aten::slice", "Tensor", Value("tensor", base.dtype, None), self=base, dim=dim, start=start, end=end, step=1)
