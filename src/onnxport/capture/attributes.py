@@ -12,6 +12,8 @@ import torch
 
 from onnxport import errors
 from onnxport.aten.graph import Arg, Node, Value
+from onnxport.aten.packed import Packed
+from onnxport.capture import packed
 
 _CHANGE_LISTS = frozenset({"aten::append", "aten::extend", "aten::insert", "aten::pop", "aten::clear", "aten::reverse", "aten::sort",
                            "aten::_set_item", "aten::Delete", "aten::remove", "aten::add_", "aten::update", "aten::setdefault"})
@@ -42,6 +44,7 @@ class Attributes:
     def __init__(self, weights: Callable[[str, torch.Tensor], Value] | None = None, root: Any = None):
         self._weight, self.root = weights, root
         self.current: dict[str, Arg] = {}
+        self._opened: dict[int, tuple[Any, Arg]] = {}
 
     def get(self, holder: Holder, name: str) -> Arg:
         """The value of an attribute: a module, a weight, plain Python, or what was assigned to it."""
@@ -65,8 +68,10 @@ class Attributes:
             return {key: self.read(f"{path}.{key}", member) for key, member in item.items()}
         if isinstance(item, torch.device):
             return str(item)
-        if item is None or isinstance(item, (bool, int, float, str, torch.dtype, enum.Enum)):
+        if item is None or isinstance(item, (bool, int, float, str, torch.dtype, enum.Enum, Value, Packed)):
             return item
+        if isinstance(item, torch.ScriptObject) and packed.is_packed(item):
+            return self._opened.setdefault(id(item), (item, packed.opened(path, item)))[1]
         return Holder(path, item)
 
     def set(self, holder: Holder, name: str, arg: Arg) -> None:

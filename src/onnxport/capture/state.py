@@ -118,11 +118,7 @@ def _unregistered(state: State, prefix: str, found: Any, first: dict[int, str]) 
 
 def _registered(state: State, model: torch.nn.Module, first: dict[int, str]) -> None:
     state.parameters = {name for name, _ in model.named_parameters(remove_duplicate=False)}
-    named = dict(model.state_dict(keep_vars=True))
-    named.update((n, b) for n, b in model.named_buffers(remove_duplicate=False) if n not in named)
-    for name, tensor in named.items():
-        if not isinstance(tensor, torch.Tensor):
-            continue
+    for name, tensor in _tensors(model).items():
         if id(tensor) in first:
             state.aliases[name] = first[id(tensor)]
         else:
@@ -133,6 +129,18 @@ def _registered(state: State, model: torch.nn.Module, first: dict[int, str]) -> 
             _slots(state, module, f"{path}." if path else "", first)
         if isinstance(module, (torch.nn.Embedding, torch.nn.EmbeddingBag)) and module.max_norm is not None:
             state.rescaled.add(first.get(id(module.weight), f"{path}.weight"))
+
+
+def _tensors(model: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """Parameters and buffers by name, in the order of `state_dict()`. (That of a quantised layer holds copies of what it keeps packed.)"""
+    named: dict[str, torch.Tensor] = {}
+    outside: dict[str, torch.Tensor] = {}
+    for path, module in model.named_modules(remove_duplicate=False):
+        prefix, unsaved = f"{path}." if path else "", getattr(module, "_non_persistent_buffers_set", ())
+        named.update((prefix + name, tensor) for name, tensor in module.named_parameters(recurse=False, remove_duplicate=False))
+        for name, tensor in module.named_buffers(recurse=False, remove_duplicate=False):
+            (outside if name in unsaved else named)[prefix + name] = tensor
+    return {**named, **outside}
 
 
 def _slots(state: State, module: torch.nn.Module, prefix: str, first: dict[int, str]) -> None:

@@ -41,6 +41,7 @@ __all__ = [
     "TorchDispatchMode",
     "any_size",
     "assignments_followed",
+    "class_of",
     "create_function_from_graph",
     "create_graph_by_tracing",
     "decomposition",
@@ -66,6 +67,7 @@ __all__ = [
     "parse_schema",
     "quiet",
     "schemas_of",
+    "scripted_attributes",
     "set_tracer_warnings",
     "set_tracing_state",
     "set_value_trace",
@@ -144,6 +146,18 @@ def forward_of(function: Any, args: Sequence[Any]) -> Any:
     context: Any = torch.autograd.function.FunctionCtx()
     context.needs_input_grad = (False,) * len(args)
     return function.forward(context, *args)
+
+
+def class_of(item: Any) -> str:
+    """The name of the C++ class of a `torch.ScriptObject`."""
+    return str(item._type()).rpartition(".")[2]
+
+
+def scripted_attributes(module: torch.nn.Module) -> Any:
+    """A scripted module that has the attributes of `module` and no code."""
+    from torch.jit import _recursive
+
+    return _recursive.create_script_module(module, lambda module: (), share_types=False, is_tracing=True)
 
 
 def is_imaginable(name: str) -> bool:

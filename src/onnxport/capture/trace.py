@@ -15,7 +15,9 @@ from onnxport import errors
 from onnxport.aten.graph import Block, Graph, Read, Value
 from onnxport.aten.source import where
 from onnxport.capture import reads, torch_private
+from onnxport.capture.attributes import Holder
 from onnxport.capture.compiled import uncompiled
+from onnxport.capture.packed import Shelf, shelf_of
 from onnxport.capture.scopes import CALLS, Noted, Scopes, recorded
 from onnxport.capture.size_lists import SizeLists
 from onnxport.capture.state import State, state_of
@@ -133,7 +135,7 @@ def _trace(model: Any, tensors: list[torch.Tensor], input_names: list[str], call
     `tensors` are copied, so that a model which writes into its inputs leaves the caller's alone.
     dynamic: whether any size may change (if not, what the tracer loses of sizes does no harm).
     """
-    state = state_of(model)
+    state, shelf = state_of(model), shelf_of(model)
     with torch.no_grad(), torch_private.untraced():
         copies = [t.detach().clone(memory_format=torch.preserve_format) for t in tensors]
     run = _Run(call, len(copies), state)
@@ -152,17 +154,19 @@ def _trace(model: Any, tensors: list[torch.Tensor], input_names: list[str], call
         if dynamic:
             stack.enter_context(SizeLists())
         given = [*copies, *state.weights.values(), *state.attributes.values()]
-        raw, _ = torch_private.create_graph_by_tracing(run, given, torch_private.variable_name_lookup(), True, False)
+        kept: tuple[Any, ...] = () if shelf is None else (shelf.script._c, [])
+        raw, _ = torch_private.create_graph_by_tracing(run, given, torch_private.variable_name_lookup(), True, False, *kept)
         literals = reads.literals()
-    graph = finish(read_graph(raw, input_names, state, literals, scopes, functions), run, state)
-    return Traced(graph, run.flat, run.spec, functools.partial(_rerun, raw, state))
+    graph = finish(read_graph(raw, input_names, state, literals, scopes, functions, shelf), run, state)
+    return Traced(graph, run.flat, run.spec, functools.partial(_rerun, raw, state, shelf))
 
 
-def _rerun(raw: Any, state: State, tensors: list[torch.Tensor]) -> list[torch.Tensor]:
+def _rerun(raw: Any, state: State, shelf: Shelf | None, tensors: list[torch.Tensor]) -> list[torch.Tensor]:
     """What a traced graph gives for these tensors: the model's outputs, and behind them what Python read."""
     with torch_private.untraced(), torch.no_grad(), state.unchanged(), torch_private.optimized_execution(False):
         function = torch_private.create_function_from_graph("example", raw)
-        made = function(*(t.detach().clone() for t in tensors), *state.weights.values(), *state.attributes.values())
+        kept = [] if shelf is None else [shelf.script]
+        made = function(*kept, *(t.detach().clone() for t in tensors), *state.weights.values(), *state.attributes.values())
     return list(made) if isinstance(made, tuple) else [made]
 
 
@@ -223,14 +227,19 @@ def _value(found: Any) -> Value | None:
 
 
 def read_graph(raw: Any, input_names: list[str], state: State, literals: dict[int, tuple[torch.Tensor, torch.Tensor]],
-               scopes: Scopes, functions: bool = False) -> Graph:
-    """Reads a trace whose inputs are the user's tensors, then weights, then attributes. functions: as for `Reader`."""
+               scopes: Scopes, functions: bool = False, shelf: Shelf | None = None) -> Graph:
+    """Reads a trace whose inputs are the user's tensors, then weights, then attributes. functions: as for `Reader`.
+
+    shelf: the packed weights; its module comes first then.
+    """
     scripted = any(raw.findNode(kind, True) is not None for kind in CALLS)
     with scopes.inlining(raw):
         torch_private.inline(raw)
     reader = Reader(literals=literals, scopes=scopes, functions=functions)
-    block = Block()
-    values = [reader.value(v) for v in raw.inputs()]
+    block, given = Block(), list(raw.inputs())
+    if shelf is not None:
+        reader.env[given.pop(0).unique()] = Holder("", shelf.contents)
+    values = [reader.value(v) for v in given]
     count, kept = len(input_names), len(input_names) + len(state.weights)
     inputs, weights, attributes = values[:count], values[count:kept], values[kept:]
     for value, (name, tensor) in zip(weights, state.weights.items(), strict=True):

@@ -11,8 +11,9 @@ import torch
 from onnxport import errors
 from onnxport.aten.graph import Arg, Block, Graph, Node
 from onnxport.aten.graph import Value as Captured
+from onnxport.aten.packed import Packed
 from onnxport.aten.source import where
-from onnxport.lower import complexes, constants, containers, control, missing, scalars, sequences, structural
+from onnxport.lower import complexes, constants, containers, control, missing, quantised, scalars, sequences, structural
 from onnxport.lower.carried import Form
 from onnxport.lower.decompose import Decomposer, Decompositions
 from onnxport.lower.guards import Guard
@@ -20,6 +21,7 @@ from onnxport.lower.python import Journal
 from onnxport.lower.refusals import Refusals
 from onnxport.module_calls import ModuleCall, call_of
 from onnxport.ops import registry
+from onnxport.ops.quantised import INTEGERS, Quantised
 from onnxport.target import dims, pairs
 from onnxport.target.builder import Builder
 from onnxport.target.dims import Dim, Size
@@ -65,6 +67,7 @@ class Lowering:
         self.env: dict[Captured, Any] = {}
         self.lists: dict[Captured, list[Captured]] = {}  # first member of a list that is one output -> the other members
         self.calls: set[ModuleCall] = set()  # those that become functions
+        self.opened: dict[Packed, Any] = {}
         self.structural = structural.HANDLERS
         for name, value, shape in zip(graph.input_names, graph.inputs, input_shapes, strict=True):
             self.env[value] = self.input(name, value, shape)
@@ -161,7 +164,7 @@ class Lowering:
             if found is None:
                 if arg.constant is None:
                     return self.env[arg] if arg in self.env else _undefined(arg)
-                found = self.env[arg] = self.g.constant(arg.constant.detach(), name=arg.name, parameter=arg.name is not None)
+                found = self.env[arg] = self.constant(arg.constant.detach(), arg.name)
             return found if self.g.apart is None else self.g.apart.seen(found, self.g.call)
         if isinstance(arg, list):
             return [self.resolve(a) for a in arg]
@@ -169,7 +172,22 @@ class Lowering:
             return tuple([self.resolve(a) for a in arg])
         if isinstance(arg, dict):
             return {key: self.resolve(a) for key, a in arg.items()}
+        if isinstance(arg, Packed):
+            return self.packed(arg)
         return arg
+
+    def constant(self, tensor: torch.Tensor, name: str | None) -> Any:
+        """A weight or a literal."""
+        if tensor.is_quantized:
+            return quantised.constant(self.g, lambda: tensor, name)
+        return self.g.constant(tensor, name=name, parameter=name is not None)
+
+    def packed(self, arg: Packed) -> Any:
+        """A weight that is kept packed."""
+        found = self.opened.get(arg)
+        if found is None:
+            found = self.opened[arg] = quantised.constant(self.g, arg.unpack, arg.name)
+        return found
 
     def truth(self, condition: Any) -> Any:
         """A condition as True, False or a bool value."""
@@ -230,6 +248,8 @@ class Lowering:
             of_list = containers.of_stacked(self, node, args)
             if of_list is not None:
                 return of_list
+        if quantised.concerns(args):
+            return quantised.lower(self, node, args)
         if scalars.handles(node):
             return scalars.lower(self, node, args)
         if self.graph.scripted:
@@ -261,14 +281,16 @@ class Lowering:
         for captured, value in zip(outputs, results, strict=True):
             if isinstance(value, (int, float, bool, complex)) and captured.kind == "tensor":
                 value = as_tensor(self.g, value, captured.dtype)
-            if isinstance(value, Value):
+            if isinstance(value, (Value, Quantised)):
                 self.check(node, captured, value)
             self.env[captured] = value
 
-    def check(self, node: Node, captured: Captured, value: Value) -> None:
+    def check(self, node: Node, captured: Captured, value: Value | Quantised) -> None:
         """Holds dtype and shape against what PyTorch computed at the example sizes; learns the numbers of new symbols."""
+        if isinstance(value, Quantised):
+            value = value.integers
         if captured.dtype is not None:
-            dtype = from_torch(captured.dtype)
+            dtype = INTEGERS.get(captured.dtype) or from_torch(captured.dtype)
             if value.dtype is None:
                 value.dtype = dtype
             elif value.dtype != dtype:
@@ -340,6 +362,8 @@ def as_tensor(g: Builder, value: Any, dtype: torch.dtype | None = None) -> Value
         return g.sizes(list(value))
     if isinstance(value, torch.Tensor):
         return g.constant(value)
+    if isinstance(value, Quantised):
+        raise errors.UnsupportedError(f"an output of dtype {value.dtype} cannot be one of an ONNX graph: return its dequantize() or its int_repr()")
     raise errors.UnsupportedError(f"an output of type {type(value).__name__} cannot be an output of an ONNX graph")
 
 

@@ -12,6 +12,7 @@ from onnxport import errors
 from onnxport.aten.graph import Block, Node
 from onnxport.aten.graph import Value as Captured
 from onnxport.lower.missing import name_of
+from onnxport.ops.quantised import INTEGERS
 from onnxport.target.dtypes import from_torch
 from onnxport.target.value import Value
 
@@ -55,7 +56,7 @@ class Refusals:
         if node.blocks:  # what lists hold now, nobody knows
             raise self.together()
         for output in node.outputs:
-            if output.kind != "tensor" or output.dtype is None or output.shape is None or None in output.shape:
+            if output.kind != "tensor" or output.dtype is None or output.dtype in INTEGERS or output.shape is None or None in output.shape:
                 raise self.together()
             self.low.env[output] = Value(from_torch(output.dtype), output.shape)
         self.unsure.update(node.outputs)

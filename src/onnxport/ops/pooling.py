@@ -9,7 +9,7 @@ from onnxport import errors
 from onnxport.ops import windows
 from onnxport.ops.registry import aten
 from onnxport.ops.support import cast, pair, rank_of, shape_of
-from onnxport.target import dims, sizes
+from onnxport.target import dims, kernels, sizes
 from onnxport.target.builder import Builder
 from onnxport.target.dims import Size
 from onnxport.target.dtypes import is_integer
@@ -92,7 +92,7 @@ def max_pool(g: Builder, self: Value, kernel_size: Ints, stride: Ints = (), padd
     """
     window = Window(self, kernel_size, stride, padding, dilation, ceil_mode)
     x = window.batched(g, self)
-    if is_integer(x.dtype):
+    if is_integer(x.dtype) and not kernels.runs("MaxPool", g.opset, x.dtype):
         return _unbatched(g, _integer_max_pool(g, x, window), self)
     return _unbatched(g, _max_pool(g, x, window, 1)[0], self)
 
@@ -126,18 +126,22 @@ def _max_pool(g: Builder, x: Value, window: Window, outputs: int) -> list[Value]
         if all(p < k for p, k in zip(window.reached(x), window.kernel, strict=True)):
             window.after, window.ceil = window.reached(x), False
         elif outputs == 1:
-            x = window.fitted(g, x, float("-inf"))
+            x = window.fitted(g, x, _lowest(x))
     made = g.several("MaxPool", x, outputs=outputs, **window.attributes())
     return [windows.crop(g, v, 2, wanted) for v in made]
 
 
+def _lowest(x: Value) -> float:
+    """What is no greater than any element."""
+    bits = {DataType.INT64: 63, DataType.INT32: 31, DataType.INT16: 15, DataType.INT8: 7}
+    return -(1 << bits[x.dtype]) if x.dtype in bits else 0 if is_integer(x.dtype) else float("-inf")
+
+
 def _integer_max_pool(g: Builder, x: Value, window: Window) -> Value:
     """ONNX Gather for the windows, ReduceMax."""
-    bits = {DataType.INT64: 63, DataType.INT32: 31, DataType.INT16: 15, DataType.INT8: 7}
-    lowest = -(1 << bits[x.dtype]) if x.dtype in bits else 0
     wanted = window.result(x)
     dtype = x.dtype if x.dtype in (DataType.INT64, DataType.INT32) else DataType.INT32
-    padded = window.fitted(g, cast(g, x, dtype), lowest)
+    padded = window.fitted(g, cast(g, x, dtype), _lowest(x))
     cut = windows.windows(g, padded, 2, window.kernel, window.stride, window.dilation)
     largest = g.op("ReduceMax", cut, g.const([2 + 2 * i for i in range(window.count)]), keepdims=0)
     return windows.crop(g, cast(g, largest, x.dtype), 2, wanted)  # type: ignore[arg-type]

@@ -82,7 +82,12 @@ def dequantize(g: Builder, q: Value, at: Grid) -> Value:
     if has_node(g, at, q.dtype, "DequantizeLinear"):
         zero = None if q.dtype == DataType.INT32 and is_zero(at.zero) else cast(g, at.zero, q.dtype)
         return g.op("DequantizeLinear", q, at.scale, zero, axis=at.axis)
-    return _back(g, cast(g, q, FLOAT), at)
+    return in_numbers(g, q, at)
+
+
+def in_numbers(g: Builder, q: Value, at: Grid) -> Value:
+    """What integers stand for, without a node that says so. A weight stays as small as it is: that it is cast is left to the file."""
+    return _back(g, cast(g, q, FLOAT) if q.const is None else g.node("Cast", q, to=FLOAT), at)
 
 
 def fake(g: Builder, x: Value, at: Grid) -> Value:

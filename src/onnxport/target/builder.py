@@ -344,6 +344,10 @@ class Builder:
         made: Any = self.op(op_type, *inputs, outputs=outputs, **attrs)
         return [made] if outputs == 1 else list(made)
 
+    def node(self, op_type: str, *inputs: Value | None, **attrs: Any) -> Value:
+        """As `op`, as a node even where it could be computed now."""
+        return self._add(op_type, "", inputs, 1, attrs, shared=True)[0]
+
     def _widened(self, wider: kernels.Widening, op_type: str, inputs: tuple[Value | None, ...], outputs: int, attrs: dict[str, Any]) -> Any:
         """Computes in another dtype where the wanted opset or ONNX Runtime has no kernel for this one."""
         cast = tuple(self.op("Cast", v, to=wider.inputs[i]) if v is not None and i in wider.inputs else v for i, v in enumerate(inputs))
