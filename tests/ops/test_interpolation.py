@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from typing import Any
 
+import onnx
 import pytest
 import torch
 import torch.nn.functional as F
 
-from tests.ops.harness import NEWEST, OPSETS, Case, check, expand
+import onnxport
+from tests.ops.harness import NEWEST, OPSETS, Case, Wrapped, check, expand
 
 HW = {0: {0: "n", 2: "h", 3: "w"}}
 L = {0: {0: "n", 2: "l"}}
@@ -116,3 +119,11 @@ def test_many_sizes(mode: str) -> None:
     volumes = [(r(1, 1, n, 2, m),) for n, m in ((3, 41), (4, 47), (8, 3))]
     check(Case("many", by(size=(80, 4, 61), mode=mode), (r(1, 1, 9, 1, 2),), volumes, DHW), 18)
     check(Case("one", by(size=82, mode=mode), (r(1, 1, 2),)), 18)
+
+
+def test_a_scale_that_inference_rounds_down() -> None:
+    """20 * 0.9 is 18 in float32 and 17 in the float64 product of ONNX's own inference: the file has to satisfy both."""
+    stream = io.BytesIO()
+    onnxport.export(Wrapped(by(scale_factor=(1.7, 0.9), mode="bilinear")), (r(1, 3, 10, 20),), stream, opset_version=18)
+    onnx.checker.check_model(onnx.load_from_string(stream.getvalue()), full_check=True)
+    check(Case("rounded", by(scale_factor=(1.7, 0.9), mode="bilinear"), (r(1, 3, 10, 20),)), 18)

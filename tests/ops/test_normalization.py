@@ -40,6 +40,8 @@ CASES = [
     Case("batch_own_statistics", nn.BatchNorm2d(4, track_running_stats=False), (r(2, 4, 3, 5),), IMAGES, HW, EXTRA),
     Case("batch_training", lambda x: F.batch_norm(x, None, None, W, B, training=True), (r(2, 4, 3, 5),), IMAGES, HW),
     Case("native_batch", lambda x: torch.native_batch_norm(x, W, B, None, None, True, 0.1, 1e-3), (r(2, 4, 3, 5),), IMAGES, HW),
+    Case("native_batch_half", lambda x: (*torch.native_batch_norm(x, None, None, None, None, True, 0.1, 1e-3),
+                                         *torch.native_batch_norm(x, W, B, W, W.abs(), False, 0.1, 1e-3)[:1]), (r(2, 4, 3, dtype=torch.float16),)),
     Case("native_batch_eval", lambda x: torch.native_batch_norm(x, W, B, B, W.abs(), False, 0.1, 1e-3)[0], (r(2, 4, 3, 5),), IMAGES, HW),
     Case("instance", filled(nn.InstanceNorm2d(4, affine=True)), (r(2, 4, 3, 5),), [(r(1, 4, 6, 7),), (r(3, 4, 2, 2),)], HW, EXTRA),
     Case("instance_plain", nn.InstanceNorm2d(4), (r(2, 4, 3, 5),), [(r(1, 4, 6, 7),)], HW),

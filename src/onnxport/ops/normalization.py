@@ -93,11 +93,18 @@ def native_batch_norm(g: Builder, input: Value, weight: Value | None, bias: Valu
 
     The statistics are empty outside training.
     """
+    kept = _kept_dtype(input, weight, bias, running_mean, running_var)
     if training or running_mean is None or running_var is None:
-        return _by_batch_stats(g, input, weight, bias, eps)
-    dtype = DataType.FLOAT if input.dtype in _HALVES else input.dtype
-    empty = g.const(torch.zeros(0, dtype=to_torch(dtype)))  # type: ignore[arg-type]
+        result, *stats = _by_batch_stats(g, input, weight, bias, eps)
+        return [result, *[cast(g, v, kept) for v in stats]]
+    empty = g.const(torch.zeros(0, dtype=to_torch(kept)))
     return [_by_running_stats(g, input, weight, bias, running_mean, running_var, eps), empty, empty]
+
+
+def _kept_dtype(x: Value, *parameters: Value | None) -> DataType:
+    """In which dtype statistics are given: of halves in float32 where a parameter is."""
+    assert x.dtype is not None
+    return DataType.FLOAT if x.dtype in _HALVES and any(p is not None and p.dtype == DataType.FLOAT for p in parameters) else x.dtype
 
 
 @aten
@@ -133,7 +140,7 @@ def native_batch_norm_no_stats(g: Builder, input: Value, weight: Value | None, b
     """_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, float eps)
     -> (Tensor, Tensor, Tensor)
     """
-    return _by_batch_stats(g, input, weight, bias, eps)
+    return native_batch_norm(g, input, weight, bias, None, None, True, momentum, eps)
 
 
 def _by_running_stats(g: Builder, x: Value, weight: Value | None, bias: Value | None, mean: Value, var: Value, eps: float) -> Value:

@@ -45,8 +45,11 @@ def _inverted(g: Builder, a: Value, found: Rotated, atol: Bound, rtol: Bound) ->
     """(1 / each singular value, or 0 where it counts as 0, as a row (..., 1, n), of the matrix divided by its scale; which do not count as 0)."""
     values = jacobi.lengths(g, found)
     original = jacobi.scaled_back(g, values, found)
-    axis = rank_of(values) - 1
+    axis, most = rank_of(values) - 1, dims.minimum(*shape_of(a)[-2:])
     counts = g.op("Less", unsqueeze(g, _cutoff(g, a, _largest(g, original), atol, rtol), [axis]), original)
+    if not dims.equal(most, shape_of(values)[-1]):  # more columns than rows: the rest is nothing but rounding
+        least = reduce(g, "ReduceMin", g.op("TopK", values, g.sizes([most]), outputs=2, axis=axis)[0], [axis], True)
+        counts = g.op("And", counts, g.op("Not", g.op("Less", values, least)))
     inverted = g.op("Where", counts, g.op("Div", g.const(1.0, a.dtype), values), g.const(0.0, a.dtype))
     return unsqueeze(g, inverted, [axis]), counts
 
