@@ -92,17 +92,20 @@ for _dims, _x in enumerate((ROWS, IMAGE, VOLUME), 1):
         "Conv": (6, 4, 3), "ConvTranspose": (6, 4, 3), "LazyConv": (4, 3), "LazyConvTranspose": (4, 3), "BatchNorm": (6,), "LazyBatchNorm": (),
         "InstanceNorm": (6,), "LazyInstanceNorm": (), "MaxPool": (2,), "AvgPool": (2,), "LPPool": (2, 2), "AdaptiveAvgPool": (1,),
         "AdaptiveMaxPool": (1,), "ReflectionPad": (2,), "ReplicationPad": (2,), "ZeroPad": (2,), "CircularPad": (2,), "ConstantPad": (2, 3.5),
-        "Dropout": (), "FractionalMaxPool": (2, 2)}
+        "Dropout": ()}
     TABLE.update({f"{name}{_dims}d": (args, {}, (_x,)) for name, args in _of.items()})
     _even = _x[..., : _x.shape[-1] // 2 * 2] if _dims == 1 else r(2, 3, *[4] * _dims)
     TABLE[f"MaxUnpool{_dims}d"] = (2,), {}, getattr(nn, f"MaxPool{_dims}d")(2, return_indices=True)(_even)
 
+for _name, _x in (("FractionalMaxPool2d", IMAGE), ("FractionalMaxPool3d", VOLUME)):
+    TABLE[_name] = (2, 2), {"_random_samples": torch.rand(2, 6, _x.dim() - 2, generator=_random)}, (_x,)
+
 NONE = {"Module", "Container", "DataParallel", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "RNNBase", "RNNCellBase", "Sequential",
         "TransformerDecoder", "TransformerEncoder", "FractionalMaxPool1d"}
 NAMES = sorted(name for name in dir(nn) if isinstance(getattr(nn, name), type) and issubclass(getattr(nn, name), nn.Module) and name not in NONE)
+STATIC = {"CTCLoss", "FractionalMaxPool2d", "FractionalMaxPool3d"}  # the first dim of their inputs is not the batch's, or there are given samples
 REFUSED = {
-    "AdaptiveLogSoftmaxWithLoss": "squeeze of dim 0", "CTCLoss": "ctc_loss has no translation", "CrossMapLRN2d": "resize_as_",
-    "FractionalMaxPool2d": "fractional_max_pool2d", "FractionalMaxPool3d": "fractional_max_pool3d",
+    "AdaptiveLogSoftmaxWithLoss": "squeeze of dim 0", "CrossMapLRN2d": "resize_as_",
 }
 REFUSED_9 = {"MultiLabelMarginLoss": "needs opset 11"}
 
@@ -119,7 +122,7 @@ def test_module(name: str, opset: int) -> None:
     model = getattr(nn, name)(*args, **named).eval()
     with torch.no_grad():
         model(*inputs)  # a lazy one gets its sizes
-    dynamic = None if name == "CTCLoss" else {index: {0: "n"} for index in range(len(inputs))}
+    dynamic = None if name in STATIC else {index: {0: "n"} for index in range(len(inputs))}
     refused = {**REFUSED, **(REFUSED_9 if opset == 9 else {})}
     others = [] if dynamic is None else [batched(inputs, 1), batched(inputs, 5)]
     check(Case(name, model, inputs, others, dynamic, refused={opset: refused[name]} if name in refused else {}), opset)

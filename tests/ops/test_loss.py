@@ -30,10 +30,31 @@ EXTRA = (7, 9, 11, 13, 15, 18, NEWEST)
 W = torch.tensor([0.5, 2.0, 1.0, 0.25, 3.0])
 N = {0: {0: "n"}, 1: {0: "n"}}
 IGNORED = torch.tensor([1, -100, 3])
+SPEECH, TRANSCRIPT = r(12, 3, 6).log_softmax(2), torch.tensor([[1, 2, 2, 5], [3, 3, 3, 3], [4, 1, -1, -1]])
+HEARD, SAID = torch.tensor([12, 9, 5]), torch.tensor([4, 3, 2])
+OTHER_SPEECH = [(r(7, 2, 6).log_softmax(2), torch.tensor([[5, 5], [1, 2]]), torch.tensor([7, 0]), torch.tensor([2, 0])),
+                (r(1, 1, 6).log_softmax(2), torch.tensor([[3, 4, 1, 1]]), torch.tensor([1]), torch.tensor([4]))]
+SPEECH_AXES = {0: {0: "time", 1: "n"}, 1: {0: "n", 1: "s"}, 2: {0: "n"}, 3: {0: "n"}}
+ROW = torch.tensor([1, 2, 2, 5, 3, 3, 3, 4, 1])
+
+
+def ctc(reduction: str, **options: bool) -> object:
+    return lambda x, t, n, m: F.ctc_loss(x, t, n, m, reduction=reduction, **options)
+
+
 CASES = [
     *(Case(f"{name}_{reduction}", lambda a, b, f=function, how=reduction: f(a, b, reduction=how), PAIR, PAIRS, "all", EXTRA)
       for name, function in (("mse", F.mse_loss), ("l1", F.l1_loss), ("smooth_l1", F.smooth_l1_loss), ("huber", F.huber_loss))
       for reduction in ("none", "mean", "sum")),
+    *(Case(f"ctc_{reduction}", ctc(reduction), (SPEECH, TRANSCRIPT, HEARD, SAID), OTHER_SPEECH, SPEECH_AXES, (9, 18, NEWEST))
+      for reduction in ("none", "mean", "sum")),
+    Case("ctc_row", ctc("none"), (SPEECH, ROW, HEARD, SAID), [(SPEECH, ROW[:6], HEARD, torch.tensor([1, 5, 0])), (SPEECH, ROW[:0], HEARD, SAID * 0)],
+         {0: {0: "time", 1: "n"}, 1: {0: "labels"}, 2: {0: "n"}, 3: {0: "n"}}, (9, 11, 18)),
+    Case("ctc_finite", ctc("sum", zero_infinity=True), (SPEECH[:3], TRANSCRIPT, HEARD.clamp(max=3), SAID), opsets=(18,)),
+    Case("ctc_numbers", lambda x, t: F.ctc_loss(x, t, (12, 9, 5), (4, 3, 2), blank=0), (SPEECH, TRANSCRIPT.int()), opsets=(18,)),
+    Case("ctc_blank_double", lambda x, t: F.ctc_loss(x, t, (12, 12, 12), (2, 1, 2), blank=5, reduction="none"),
+         (SPEECH.double(), torch.tensor([[1, 1], [4, 2], [0, 3]])), opsets=(18,)),
+    Case("ctc_single", lambda x, t: F.ctc_loss(x, t, torch.tensor(12), torch.tensor(4), reduction="none"), (SPEECH[:, 0], TRANSCRIPT[0]), opsets=(18,)),
     Case("smooth_l1_beta", lambda a, b: (F.smooth_l1_loss(a, b, beta=0.3), F.smooth_l1_loss(a, b, beta=0.0)), PAIR, PAIRS, "all"),
     Case("huber_delta", lambda a, b: F.huber_loss(a, b, delta=0.3), PAIR, PAIRS, "all"),
     Case("mse_mixed", F.mse_loss, (r(3, 4), r(3, 4, dtype=torch.float64))),

@@ -16,6 +16,10 @@ UNIT, POSITIVE, ODD = (
     torch.tensor([float("nan"), math.inf, -math.inf, 0.0, 1.0, -1.0]),
 )
 
+# powers of 2 and what is beside them, the ends of the normal and of all numbers
+NEIGHBOURS = torch.tensor([0.0, -0.0, 1.0, -1.0, 2.0, 0.1, 1 - 2**-24, 1 + 2**-23, 2.0**-126, 2.0**-126 * (1 - 2**-23), 2.0**-149, -(2.0**-149), 1.7e308,
+                           3.0e38, -3.4028234663852886e38, math.inf, -math.inf, math.nan, 1 - 2**-53, 2.0**-1022, 5e-324, 2.0**1023, 2.0**127, 3.0], dtype=torch.float64)
+
 
 def unary(
     name: str,
@@ -166,6 +170,9 @@ CASES = [
         "all",
     ),
     Case("atan2_broadcast", torch.atan2, (torch.randn(3, 1), torch.randn(4)), [(torch.randn(5, 1), torch.randn(2))], "all"),
+    *(Case(f"nextafter_{name}", torch.nextafter, (NEIGHBOURS.to(dtype)[:, None], NEIGHBOURS.to(dtype)), [], "all", (9, 13, NEWEST), rtol=0.0, atol=0.0)
+      for name, dtype in (("float", torch.float32), ("double", torch.float64))),
+    Case("nextafter", torch.nextafter, (F, F.flip(0)), [(POSITIVE * 1e-38, F[:1]), (F[:0], F[:0])], {0: {0: "n"}, 1: {0: "m"}}, (18,), rtol=0.0, atol=0.0),
     Case("mvlgamma", lambda x: torch.mvlgamma(x, 2), (POSITIVE + 3,), [], "all"),
 ]
 

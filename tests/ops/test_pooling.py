@@ -22,6 +22,13 @@ EXTRA = (7, 9, 10, 11, 18, 22, NEWEST)
 NO_DILATION = dict.fromkeys((7, 9), "needs opset 10")
 NO_PLACES = {7: "needs opset 8"}
 DOUBLE = r(2, 3, 9, 8, dtype=torch.float64)
+F_FRACTIONAL = {2: F.fractional_max_pool2d, 3: F.fractional_max_pool3d}
+
+
+def s01(*shape: int) -> torch.Tensor:
+    return torch.rand(shape, generator=torch.Generator().manual_seed(sum(shape)))
+
+
 CASES = [
     Case("max", lambda x: F.max_pool2d(x, 2), (r(2, 3, 9, 8),), IMAGES, "all", EXTRA),
     Case("max_padded", lambda x: F.max_pool2d(x, (3, 2), (2, 3), (1, 0)), (r(2, 3, 9, 8),), IMAGES, HW, EXTRA),
@@ -89,6 +96,10 @@ CASES = [
     Case("unpool_1d_3d", lambda x, y: (F.max_unpool1d(*F.max_pool1d(x, 2, return_indices=True), 2, output_size=(9,)),
                                        F.max_unpool3d(*F.max_pool3d(y, 2, return_indices=True), 2, output_size=(4, 3, 7))),
          (r(2, 3, 9), r(2, 3, 4, 3, 7))),
+    *(Case(f"fractional_{count}", lambda x, s, count=count: F_FRACTIONAL[count](x, 3, 2, _random_samples=s, return_indices=True),
+           (r(2, 3, *range(5, 5 + count)), s01(2, 3, count)), [(r(1, 3, *[6] * count), s01(1, 3, count)), (r(2, 3, *[5] * count), s01(2, 3, count))],
+           {0: {a: f"d{a}" for a in (0, 2, 3, 4)[:count + 1]}, 1: {0: "d0"}}, (9, 11, 18, NEWEST)) for count in (2, 3)),
+    Case("fractional_unbatched_double", lambda x, s: F.fractional_max_pool2d(x, (2, 3), (3, 1), _random_samples=s), (r(3, 9, 7).double(), s01(1, 3, 2).double())),
     Case("unpool_unbatched", lambda x: F.max_unpool2d(*F.max_pool2d(x, 2, return_indices=True), 2, output_size=(9, 7)), (r(3, 9, 7),)),
 ]
 

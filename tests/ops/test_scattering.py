@@ -16,6 +16,7 @@ Z = torch.randn(1, 2, 6)
 W = torch.randn(5, 3, 4)
 INT, BOOL = torch.arange(24).reshape(2, 3, 4), X > 0
 I, J = torch.tensor([0, -1, 1]), torch.tensor([2, 0, -3])  # noqa: E741
+S = torch.randn(5, 3)
 AT_SUMS = (9, 11, 13, 16, 18, 28)
 
 
@@ -215,6 +216,12 @@ SCATTER = [
 ]
 
 PIECES = [
+    *(Case(f"segments_{how}", lambda x, n, how=how: torch.segment_reduce(x, how, lengths=n, axis=0), (S, torch.tensor([2, 0, 3])),
+           [(S, torch.tensor([5])), (S[:1], torch.tensor([0, 1]))], {0: {0: "n"}, 1: {0: "segments"}}, (9, 11, 16, 18))
+      for how in ("sum", "mean", "max", "min", "prod")),
+    *(Case(f"segments_from_{how}", lambda x, o, how=how: torch.segment_reduce(x, how, offsets=o, axis=1, initial=2, unsafe=True),
+           (S[None].repeat(2, 1, 1), torch.tensor([[0, 2, 2, 5], [1, 2, 4, 4]])), [], {0: {0: "n"}, 1: {0: "n"}}, (18,))
+      for how in ("sum", "mean", "max", "min", "prod")),
     Case("select_scatter", lambda x, v: [x.select_scatter(v, 1, i) for i in (0, 1, -1)], (X, torch.randn(2, 4)), [(W, torch.randn(5, 4))],
          {0: {0: "n"}, 1: {0: "n"}}),
     Case("select_scatter_dynamic", lambda x, v: [x.select_scatter(v, 1, i) for i in (0, 1, -1)], (X, torch.randn(2, 4)),

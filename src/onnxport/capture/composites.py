@@ -1,4 +1,5 @@
-"""Operators that PyTorch computes of others in C++ with the example's sizes: torch.export would fix a dynamic axis to them.
+"""Operators that PyTorch computes of others in C++ with the example's sizes: torch.export would fix a dynamic axis to them, or not
+know what they give.
 
 Where it does, the model is exported once more with these operators kept whole: as operators of our own, of which torch.export
 only asks the sizes of the results. They are read as what they stand for.
@@ -72,6 +73,7 @@ def _kept() -> list[_Kept]:
         _Kept(_ATEN.kron.default, [torch.kron, Tensor.kron], _kron),
         _Kept(_ATEN.linalg_norm.default, [torch.linalg.norm], _norm, _of_order),
         _Kept(_ATEN.affine_grid_generator.default, [torch.nn.functional.affine_grid], _affine_grid, _of_affine_grid),
+        _Kept(_ATEN.ctc_loss.Tensor, [torch.nn.functional.ctc_loss], _ctc_loss, _of_ctc_loss),
         _Kept(_ATEN.max_pool1d.default, [torch.nn.functional.max_pool1d], _max_pool1d, _of_max_pool1d),
     ]
 
@@ -118,6 +120,12 @@ def _of_affine_grid(theta: Tensor, size: Sequence[Any], align_corners: bool | No
 def _of_max_pool1d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False,
                    return_indices: bool = False) -> _Adapted | None:
     return None if return_indices else ((input, *map(_listed, (kernel_size, stride, padding, dilation)), ceil_mode), {})
+
+
+def _of_ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: int = 0, reduction: str = "mean",
+                 zero_infinity: bool = False) -> _Adapted:
+    lengths = [n if isinstance(n, Tensor) else torch.tensor(n) for n in (input_lengths, target_lengths)]
+    return (log_probs, targets, *lengths, blank, ("none", "mean", "sum").index(reduction), zero_infinity), {}
 
 
 def _listed(size: Any) -> list[Any]:
@@ -167,6 +175,11 @@ def _kron(self: Tensor, other: Tensor) -> Tensor:
 
 def _affine_grid(theta: Tensor, size: Sequence[Any], align_corners: bool) -> Tensor:
     return theta.new_empty([size[0], *size[2:], len(size) - 2])
+
+
+def _ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor, blank: int = 0, reduction: int = 1,
+              zero_infinity: bool = False) -> Tensor:
+    return log_probs.new_empty([log_probs.shape[1]] if reduction == 0 and log_probs.dim() == 3 else [])
 
 
 def _max_pool1d(self: Tensor, kernel_size: Sequence[int], stride: Sequence[int] = (), padding: Sequence[int] = (0,), dilation: Sequence[int] = (1,),

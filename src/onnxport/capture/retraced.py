@@ -34,7 +34,7 @@ class Retraced(torch.nn.Module):
         self.operators, conditions = torch_private.symbolically(run, weights, tensors, [set(asks) for asks in wanted])
         if conditions:
             raise errors.CaptureError("a derivative or a transform of torch.func is computed in a model that branches on a dynamic size "
-                                      f"({'; '.join(conditions)}); make the axis static")
+                                      f"or on data ({'; '.join(conditions)}); make the axis static, or take no number from the data")
 
     def forward(self, *tensors: torch.Tensor) -> Any:
         """The outputs of the module."""

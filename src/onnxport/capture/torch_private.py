@@ -359,13 +359,14 @@ def is_imagined(tensor: torch.Tensor) -> bool:
 
 def symbolically(run: Callable[..., Any], weights: list[torch.Tensor], tensors: Sequence[torch.Tensor],
                  dynamic: Sequence[set[int]]) -> tuple[Any, list[str]]:
-    """`run(weights, *tensors)` as a graph of operators below autograd and torch.func, and what it asks of the dynamic sizes."""
+    """`run(weights, *tensors)` as a graph of operators below autograd and torch.func, and what it asks of the dynamic sizes and of the data."""
     from torch.fx.experimental import proxy_tensor
 
     config: Any = importlib.import_module("torch.fx.experimental._config")
     with any_size(), config.patch(use_duck_shape=False):
         made = proxy_tensor.make_fx(run, tracing_mode="symbolic", _allow_non_fake_inputs=True)(weights, *tensors)
-    holders = [node.meta["val"] for node in made.graph.nodes if node.op == "placeholder"][len(weights):]
+    every: list[Any] = [node.meta["val"] for node in made.graph.nodes if node.op == "placeholder"]
+    holders = every[len(weights):]
     sizes: list[Any] = [holder.shape[axis] for holder, axes in zip(holders, dynamic, strict=True) for axis in axes]
     # An axis that was fixed on the way is a number by now: what was decided over it is asked of the symbol that it was.
     nodes: list[Any] = [size.node for size in sizes if isinstance(size, torch.SymInt)]
@@ -373,7 +374,10 @@ def symbolically(run: Callable[..., Any], weights: list[torch.Tensor], tensors: 
     fixed = [f"a size is {size}" for size in sizes if not isinstance(size, torch.SymInt) or size.node.expr.is_number]
     environment = next((holder.fake_mode.shape_env for holder in holders if holder.fake_mode is not None), None)
     guards = environment.guards if environment is not None else ()
-    return made, fixed + [str(guard.expr) for guard in guards if guard.expr.free_symbols & symbols]
+    # What is no size of any tensor is a number that was read from one, and the graph may hold the example's.
+    shapes: list[Any] = [size.node for holder in every for size in holder.shape if isinstance(size, torch.SymInt)]
+    of_sizes = {symbol for node in shapes for symbol in node._expr.free_symbols}
+    return made, fixed + [str(guard.expr) for guard in guards if guard.expr.free_symbols & symbols or guard.expr.free_symbols - of_sizes]
 
 
 class _Warnings:

@@ -8,6 +8,7 @@ place is written once.
 from __future__ import annotations
 
 from onnxport.ops import windows
+from onnxport.ops.indexing import merged_places, row_places
 from onnxport.ops.support import shape_of
 from onnxport.target import dims, sizes
 from onnxport.target.builder import Builder
@@ -19,16 +20,9 @@ _COMBINED = {"add": "Add", "mul": "Mul", "max": "Max", "min": "Min"}
 
 def scatter_elements(g: Builder, x: Value, index: Value, updates: Value, axis: int, reduction: str) -> Value:
     """ScatterElements with a reduction."""
-    shape = shape_of(x)
-    place: Value | None = None
-    for a, size in enumerate(shape_of(index)):
-        at = _not_negative(g, index, shape[a]) if a == axis else _along(g, size, a, len(shape))
-        step = g.scalar(dims.product(shape[a + 1:]))
-        at = at if a == len(shape) - 1 else g.op("Mul", at, step)
-        place = at if place is None else g.op("Add", place, at)
-    assert place is not None
+    place = row_places(g, index, shape_of(x), axis)
     row, place, updates = (sizes.reshape(g, v, [dims.product(shape_of(v))]) for v in (x, place, updates))
-    return sizes.reshape(g, _reduced(g, row, place, updates, reduction), shape)
+    return sizes.reshape(g, _reduced(g, row, place, updates, reduction), shape_of(x))
 
 
 def scatter_nd(g: Builder, x: Value, index: Value, updates: Value, reduction: str | None) -> Value:
@@ -36,24 +30,12 @@ def scatter_nd(g: Builder, x: Value, index: Value, updates: Value, reduction: st
     shape = shape_of(x)
     depth = shape_of(index)[-1]
     assert isinstance(depth, int)
-    place: Value | None = None
-    for a in range(depth):
-        at = _not_negative(g, g.op("Gather", index, g.const(a), axis=-1), shape[a])
-        place = at if place is None else g.op("Add", g.op("Mul", place, g.scalar(shape[a])), at)
-    assert place is not None
+    columns = [g.op("Gather", index, g.const(a), axis=-1) for a in range(depth)]
+    place = merged_places(g, shape[:depth], columns)
     count, rest = dims.product(shape_of(place)), shape[depth:]
     rows = sizes.reshape(g, x, [dims.product(shape[:depth]), *rest])
     place, updates = sizes.reshape(g, place, [count]), sizes.reshape(g, updates, [count, *rest])
     return sizes.reshape(g, _reduced(g, rows, place, updates, reduction) if reduction else _written(g, rows, place, updates), shape)
-
-
-def _not_negative(g: Builder, index: Value, size: Size) -> Value:
-    index = g.op("Cast", index, to=DataType.INT64)
-    return g.op("Where", g.op("Less", index, g.const(0)), g.op("Add", index, g.scalar(size)), index)
-
-
-def _along(g: Builder, size: Size, axis: int, rank: int) -> Value:
-    return sizes.reshape(g, windows.arange(g, size), [size if a == axis else 1 for a in range(rank)])
 
 
 def _reduced(g: Builder, rows: Value, place: Value, updates: Value, reduction: str) -> Value:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from onnxport import errors
+from onnxport.ops import windows
 from onnxport.ops.layout import broadcast, common_shape, merged, permuted, to_front
 from onnxport.ops.pieces import picked, sliced
 from onnxport.ops.registry import aten
@@ -173,12 +173,12 @@ def taken(g: Builder, x: Value, axis: int, tensors: list[Value]) -> Value:
     shape = shape_of(x)
     known = dims.is_static(shape[axis:axis + count])
     if known and all(t.const is not None for t in tensors):
-        return g.op("Gather", merged(g, x, axis, axis + count), _number(g, shape[axis:axis + count], tensors), axis=axis)
+        return g.op("Gather", merged(g, x, axis, axis + count), merged_places(g, shape[axis:axis + count], tensors), axis=axis)
     if axis == 0 and count == 2 and g.opset >= 12 and shape_of(tensors[1]) == shape[:1] and counts_up(tensors[0], shape[0]):
         return g.op("GatherND", x, sizes.unsqueeze(g, cast(g, tensors[1], INT64), [1]), batch_dims=1)
     same = all(shape_of(t) == shape_of(tensors[0]) for t in tensors)
     if g.opset < 11 or (known and (axis > 0 or not same)):
-        return g.op("Gather", merged(g, x, axis, axis + count), _number(g, shape[axis:axis + count], tensors), axis=axis)
+        return g.op("Gather", merged(g, x, axis, axis + count), merged_places(g, shape[axis:axis + count], tensors), axis=axis)
     axes = list(range(axis, axis + count))
     result = g.op("GatherND", to_front(g, x, axes), stacked_index(g, tensors))
     new = rank_of(result) - (rank_of(x) - count)
@@ -197,7 +197,7 @@ def counts_up(x: Value, size: Size) -> bool:
     return node.inputs[0].content == (0,) and node.inputs[2].content == (1,)
 
 
-def _number(g: Builder, shape: Sequence[Size], tensors: Sequence[Value]) -> Value:
+def merged_places(g: Builder, shape: Sequence[Size], tensors: Sequence[Value]) -> Value:
     """The place in the merged axes: i0 n1 + i1, each index first made non-negative."""
     total: Value | None = None
     for size, each in zip(shape, tensors, strict=True):
@@ -277,7 +277,7 @@ def take(g: Builder, self: Value, index: Value) -> Value:
 def gather(g: Builder, self: Value, dim: int, index: Value, sparse_grad: bool = False) -> Value:
     """gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor
 
-    ONNX GatherElements; below opset 11 Gather of all elements in a row, by places that are constants but for the index.
+    ONNX GatherElements; below opset 11 Gather of all elements in a row.
     """
     if rank_of(self) == 0 or rank_of(index) == 0 or 0 in shape_of(index):
         row = g.op("Gather", sizes.reshape(g, self, [-1]), _gatherable(g, sizes.reshape(g, index, [-1])), axis=0)
@@ -287,14 +287,22 @@ def gather(g: Builder, self: Value, dim: int, index: Value, sparse_grad: bool = 
         return g.op("Gather", self, _gatherable(g, index), axis=0)
     if g.opset >= 11:
         return g.op("GatherElements", self, _gatherable(g, index), axis=axis)
-    shape, wanted = shape_of(self), shape_of(index)
-    if not dims.is_static(shape) or not dims.is_static(wanted):
-        raise errors.UnsupportedError(f"gather with dynamic axes needs opset 11 or higher (opset_version={g.opset} was asked)")
-    strides = torch.empty(tuple(int(s) for s in shape), device="meta").stride()  # type: ignore[arg-type]
-    grid = torch.meshgrid(*(torch.arange(n) for n in wanted), indexing="ij")  # type: ignore[arg-type]
-    fixed = sum((grid[a] * strides[a] for a in range(len(wanted)) if a != axis), torch.zeros(tuple(wanted), dtype=torch.int64))  # type: ignore[arg-type]
-    place = g.op("Add", g.op("Mul", cast(g, index, INT64), g.const(strides[axis])), g.const(fixed))
-    return g.op("Gather", sizes.reshape(g, self, [-1]), place, axis=0)
+    return g.op("Gather", sizes.reshape(g, self, [-1]), row_places(g, index, shape_of(self), axis), axis=0)
+
+
+def row_places(g: Builder, index: Value, shape: Sequence[Size], axis: int) -> Value:
+    """Where the elements that `index` picks along `axis` of a tensor stand when all of it stands in a row."""
+    place: Value | None = None
+    for a, size in enumerate(shape_of(index)):
+        if a != axis:
+            at = _scaled(g, sizes.reshape(g, windows.arange(g, size), [size if i == a else 1 for i in range(len(shape))]), shape[a + 1:])
+            place = at if place is None else g.op("Add", place, at)
+    chosen = _scaled(g, _from_front(g, cast(g, index, INT64), shape[axis]), shape[axis + 1:])
+    return chosen if place is None else g.op("Add", chosen, place)
+
+
+def _scaled(g: Builder, at: Value, behind: Sequence[Size]) -> Value:
+    return g.op("Mul", at, g.scalar(dims.product(behind))) if behind else at
 
 
 @aten
@@ -308,8 +316,6 @@ def take_along_dim(g: Builder, self: Value, indices: Value, dim: int | None = No
     if shape is None:  # two dynamic sizes meet, and either may be 1
         return gather(g, g.op("Expand", self, g.sizes(beside[1])), axis, g.op("Expand", indices, g.sizes(beside[0])))
     x, places = (sizes.expand(g, v, [*shape[:axis], shape_of(v)[axis], *shape[axis + 1:]]) for v in (self, indices))
-    if g.opset < 11:
-        places = _from_front(g, cast(g, places, INT64), shape_of(x)[axis])
     return gather(g, x, axis, places)
 
 

@@ -8,11 +8,11 @@ from onnxport import errors
 from onnxport.ops.layout import atleast_1d, atleast_2d, atleast_3d
 from onnxport.ops.pieces import counted, parts, picked, sliced
 from onnxport.ops.registry import aten
-from onnxport.ops.support import axis_of, promoted, rank_of, shape_of
+from onnxport.ops.support import axis_of, cast, promoted, rank_of, shape_of
 from onnxport.target import dims, sizes
 from onnxport.target.builder import Builder
 from onnxport.target.dims import Size
-from onnxport.target.value import Value
+from onnxport.target.value import DataType, Value
 
 # ---------------------------------------------------------------------- together
 
@@ -161,16 +161,20 @@ def tensor_split(g: Builder, self: Value, sections: int | None = None, indices: 
     if sections is not None:
         return parts(g, self, axis, [dims.floordiv(size + (sections - 1 - i), sections) for i in range(sections)])
     assert indices is not None
-    bounds: list[Size | None] = [0, *indices, None]
-    return [sliced(g, self, axis, start or 0, end) for start, end in itertools.pairwise(bounds)]
+    bounds = [0, *indices]
+    return [sliced(g, self, axis, start, end) for start, end in itertools.zip_longest(bounds, indices)]
 
 
 @aten("tensor_split.tensor_indices_or_sections")
 def tensor_split_tensor(g: Builder, self: Value, tensor_indices_or_sections: Value, dim: int = 0) -> list[Value]:
     """tensor_split.tensor_indices_or_sections(Tensor self, Tensor tensor_indices_or_sections, int dim=0) -> Tensor[]."""
     content = tensor_indices_or_sections.content
+    if content is None and tensor_indices_or_sections.rank == 1:
+        count = counted(shape_of(tensor_indices_or_sections)[0], "tensor_split")
+        places = [g.op("Gather", cast(g, tensor_indices_or_sections, DataType.INT64), g.const(i), axis=0) for i in range(count)]
+        content = tuple(g.integer(place) for place in places)
     if content is None:
-        raise errors.UnsupportedError("tensor_split at places that the graph computes: how many tensors it gives must be known")
+        raise errors.UnsupportedError("tensor_split into as many parts as the graph computes: how many tensors it gives must be known")
     if tensor_indices_or_sections.rank == 0:
         return tensor_split(g, self, sections=counted(content[0], "tensor_split"), dim=dim)
     return tensor_split(g, self, indices=list(content), dim=dim)

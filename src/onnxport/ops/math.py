@@ -7,7 +7,7 @@ from typing import Any
 
 from onnxport.ops.arithmetic import negative_sign
 from onnxport.ops.registry import aten
-from onnxport.ops.support import Number, floating, promoted, tensor
+from onnxport.ops.support import Number, cast, floating, promoted, tensor
 from onnxport.target.builder import Builder
 from onnxport.target.dtypes import is_float
 from onnxport.target.value import DataType, Value
@@ -229,6 +229,38 @@ def _long_side(g: Builder, a: Value, b: Value) -> Value:
     return g.op("Mul", longer, g.op("Sqrt", g.op("Add", g.op("Mul", ratio, ratio), one)))
 
 
+@aten
+def nextafter(g: Builder, self: Value, other: Value) -> Value:
+    """nextafter(Tensor self, Tensor other) -> Tensor; the number beside `self` on the way to `other`. ONNX Log, Floor, Pow, Where, Add.
+
+    A step is the distance of the numbers between two powers of 2; from such a power towards 0 it is half of that.
+    """
+    x, y = promoted(g, self, other)
+    tiny, epsilon, most = spacing(x.dtype)
+    wide = DataType.DOUBLE if x.dtype in (DataType.FLOAT, DataType.DOUBLE) else DataType.FLOAT
+    a, b = cast(g, x, wide), cast(g, y, wide)
+    two, zero, least = (tensor(g, n, wide) for n in (2.0, 0.0, tiny))
+    size = g.op("Abs", a)
+    power = _power_of_two(g, g.op("Max", size, least), two)
+    up = g.op("Less", a, b)
+    outwards = g.op("Or", g.op("Equal", a, zero), g.op("Equal", up, g.op("Less", zero, a)))
+    inwards = g.op("And", g.op("Not", outwards), g.op("And", g.op("Equal", size, power), g.op("Less", least, power)))
+    step = g.op("Mul", g.op("Where", inwards, g.op("Div", power, two), power), tensor(g, epsilon, wide))
+    value = g.op("Add", a, g.op("Where", up, step, g.op("Neg", step)))
+    greatest = tensor(g, most, wide)
+    value = g.op("Where", g.op("Equal", size, tensor(g, math.inf, wide)), g.op("Where", up, g.op("Neg", greatest), greatest), value)
+    value = g.op("Where", g.op("Or", g.op("Equal", a, b), g.op("IsNaN", b)), b, value)
+    return cast(g, g.op("Where", g.op("IsNaN", a), a, value), x.dtype)  # type: ignore[arg-type]
+
+
+def _power_of_two(g: Builder, x: Value, two: Value) -> Value:
+    """The greatest power of 2 up to x; the logarithm may be off by one at either side."""
+    power = g.op("Pow", two, g.op("Floor", g.op("Div", g.op("Log", x), tensor(g, math.log(2), x.dtype))))
+    power = g.op("Where", g.op("Less", x, power), g.op("Div", power, two), power)
+    twice = g.op("Mul", power, two)
+    return g.op("Where", g.op("Less", x, twice), power, twice)
+
+
 @aten("xlogy", "special_xlogy")
 def xlogy(g: Builder, self: Value | Number, other: Value | Number) -> Value:
     """xlogy(Tensor self, Tensor other) -> Tensor; self * log(other), and 0 where self is 0. ONNX Log, Mul, Where."""
@@ -297,6 +329,16 @@ def nan_to_num(g: Builder, self: Value, nan: float | None = None, posinf: float 
     x = g.op("Where", g.op("IsNaN", x), tensor(g, 0.0 if nan is None else nan, x.dtype), x)
     x = g.op("Where", g.op("Equal", self, tensor(g, inf, x.dtype)), tensor(g, high if posinf is None else posinf, x.dtype), x)
     return g.op("Where", g.op("Equal", self, tensor(g, -inf, x.dtype)), tensor(g, low if neginf is None else neginf, x.dtype), x)
+
+
+def spacing(dtype: Any) -> tuple[float, float, float]:
+    """The least normal number of a float dtype, its relative step, and its greatest number."""
+    import torch
+
+    from onnxport.target.dtypes import to_torch
+
+    info = torch.finfo(to_torch(dtype))
+    return info.tiny, info.eps, info.max
 
 
 def limits(dtype: Any) -> tuple[float, float]:
