@@ -52,8 +52,7 @@ COUNTS = [
     case("histogramdd_edges", lambda x: torch.histogramdd(x, bins=[EDGES, EDGES[1:]]).hist, POINTS),
 ]
 SEGMENTS = [
-    *[case(f"segments_{how}", reduced(how), torch.randn(5, 3), LENGTHS, others=[(torch.randn(6, 2), torch.tensor([1, 5, 0]))], dynamic="all",
-           refused={9: "needs opset 10"})
+    *[case(f"segments_{how}", reduced(how), torch.randn(5, 3), LENGTHS, others=[(torch.randn(6, 2), torch.tensor([1, 5, 0]))], dynamic="all")
       for how in ("sum", "mean", "max", "min", "prod")],
     case("segments_initial", reduced("mean", 2.0), torch.randn(5), LENGTHS),
     case("segments_max_initial", reduced("max", 1.0), torch.randn(5), LENGTHS),

@@ -216,9 +216,6 @@ SCATTER = [
 ]
 
 PIECES = [
-    *(Case(f"segments_{how}", lambda x, n, how=how: torch.segment_reduce(x, how, lengths=n, axis=0), (S, torch.tensor([2, 0, 3])),
-           [(S, torch.tensor([5])), (S[:1], torch.tensor([0, 1]))], {0: {0: "n"}, 1: {0: "segments"}}, (9, 11, 16, 18))
-      for how in ("sum", "mean", "max", "min", "prod")),
     *(Case(f"segments_from_{how}", lambda x, o, how=how: torch.segment_reduce(x, how, offsets=o, axis=1, initial=2, unsafe=True),
            (S[None].repeat(2, 1, 1), torch.tensor([[0, 2, 2, 5], [1, 2, 4, 4]])), [], {0: {0: "n"}, 1: {0: "n"}}, (18,))
       for how in ("sum", "mean", "max", "min", "prod")),

@@ -174,21 +174,26 @@ def segment_reduce(g: Builder, data: Value, reduce: str, lengths: Value | None =
 
     Each stretch of an axis, of `lengths` or between `offsets` (..., segments), becomes one. ONNX ScatterElements with a reduction.
     """
-    at = axis_of(data, axis)
+    at, starts = axis_of(data, axis), None
     if lengths is not None:
         ends = cumsum(g, cast(g, lengths, INT64), at)
     else:
         assert offsets is not None
         ends = sliced(g, cast(g, offsets, INT64), at, 1)
-        lengths = g.op("Sub", ends, sliced(g, cast(g, offsets, INT64), at, 0, -1))
+        starts = sliced(g, cast(g, offsets, INT64), at, 0, -1)
+        lengths = g.op("Sub", ends, starts)
     count, after = shape_of(ends)[at], list(builtins.range(at + 1, rank_of(data)))
-    passed = g.op("LessOrEqual", sizes.unsqueeze(g, ends, [at]), sizes.unsqueeze(g, count_up(g, shape_of(data)[at]), [1]))
-    segment = sizes.unsqueeze(g, g.op("ReduceSum", cast(g, passed, INT64), g.const([at + 1]), keepdims=0), after)
+    places = count_up(g, shape_of(data)[at])
+    passed = g.op("LessOrEqual", sizes.unsqueeze(g, ends, [at]), sizes.unsqueeze(g, places, [1]))
+    segment = g.op("ReduceSum", cast(g, passed, INT64), g.const([at + 1]), keepdims=0)
+    if starts is not None:  # what lies before the first goes behind the last, too
+        segment = g.op("Where", g.op("Less", places, sliced(g, starts, at, 0, 1)), g.scalar(count), segment)
+    segment = sizes.unsqueeze(g, segment, after)
     combined, start = _SEGMENTS[reduce]
     shape = [*shape_of(data)[:at], count + 1, *shape_of(data)[at + 1:]]  # one more, for what lies behind the last
     room = filled(g, shape, start if initial is None else float(initial), data.dtype)
     found = scatter_elements(g, room, sizes.expand(g, segment, shape_of(data)), data, at, combined)
-    found = sliced(g, found, at, 0, count)
+    found = sliced(g, found, at, 0, -1)
     return _mean(g, found, sizes.unsqueeze(g, lengths, after), initial) if reduce == "mean" else found
 
 
