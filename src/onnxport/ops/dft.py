@@ -1,10 +1,9 @@
 """Discrete Fourier transforms as products with matrices, which is right at every opset and quick for the lengths that models use.
 
-ONNX has DFT from opset 17 on. ONNX Runtime's is slower than a product up to about a thousand points, and for lengths that are no power of
-two it is inexact in float32 (1e-3 at 400 points) and ten times slower.
-
 Long lengths are taken apart, n = a * b, into transforms of the lengths a and b, and long primes are made a convolution of another length
-(Bluestein). Of a dynamic length the matrix is computed when the model runs.
+(Bluestein). Of a dynamic length the matrix is computed when the model runs, or, where there is ONNX's DFT, that is taken: its time does not
+grow with the square of the length. ONNX Runtime's is slower than a product up to about a thousand points, and for lengths that are no power of
+two inexact in float32 (1e-3 at 400 points), so it is given float64.
 """
 
 from __future__ import annotations
@@ -18,14 +17,15 @@ from onnxport.ops import arithmetic, creation, layout, padding
 from onnxport.ops.complex_parts import multilinear, on_both, zeros
 from onnxport.ops.pieces import parts, sliced
 from onnxport.ops.support import cast, rank_of, shape_of, tensor
-from onnxport.target import dims, folding
+from onnxport.target import dims, folding, pairs
 from onnxport.target.builder import Builder
 from onnxport.target.dims import Size
 from onnxport.target.dtypes import to_torch
 from onnxport.target.sizes import reshape
-from onnxport.target.value import Complex, Value
+from onnxport.target.value import Complex, DataType, Value
 
 WHOLE = 512  # up to this length a transform is one product
+_DFT = 17  # the opset since when ONNX has one
 Pair = tuple[Value, Value | None]  # real and imaginary parts; None for real numbers
 Scale = float | Value
 
@@ -36,6 +36,8 @@ def transformed(g: Builder, z: Pair, axis: int, n: Size, sign: int, scale: Scale
     if isinstance(n, int) and n > WHOLE:
         assert not isinstance(scale, Value)
         return _long(g, z, axis, n, sign, scale, count)
+    if not isinstance(n, int) and g.opset >= _DFT:
+        return _by_operator(g, z, axis, n, sign, scale, count)
     re, im = z
     waves = Waves(g, re, n, (n, count), sign, scale)
     made = _product(g, re, waves.of_real, axis)
@@ -48,16 +50,18 @@ def transformed(g: Builder, z: Pair, axis: int, n: Size, sign: int, scale: Scale
 def real_from_half(g: Builder, z: Complex, axis: int, n: Size, scale: Scale) -> Value:
     """The n real numbers whose spectrum begins with z (n // 2 + 1 numbers), times n and `scale`; the rest of it is their conjugate."""
     half = dims.floordiv(n, 2) + 1
-    if isinstance(n, int) and n > WHOLE:
+    if n > WHOLE if isinstance(n, int) else g.opset >= _DFT:
         return _from_whole(g, z, axis, n, half, scale)
     waves = Waves(g, z.re, n, (half, n), 1, scale, twice=True)
     return g.op("Sub", _product(g, z.re, waves.cos, axis), _product(g, z.im, waves.sin, axis))
 
 
-def _from_whole(g: Builder, z: Complex, axis: int, n: int, half: Size, scale: Scale) -> Value:
-    re, im = (layout.flip(g, sliced(g, part, axis, 1, n - half + 1), [axis]) for part in (z.re, z.im))
-    whole = g.op("Concat", z.re, re, axis=axis), g.op("Concat", z.im, g.op("Neg", im), axis=axis)
-    return transformed(g, whole, axis, n, 1, scale).re
+def _from_whole(g: Builder, z: Complex, axis: int, n: Size, half: Size, scale: Scale) -> Value:
+    """From all of the spectrum: z and, behind it, its conjugates from the last to the second."""
+    rest = on_both(z, lambda part: layout.flip(g, sliced(g, part, axis, 1, n - half + 1), [axis]))
+    whole = Complex(g.op("Concat", z.re, rest.re, axis=axis), g.op("Concat", z.im, g.op("Neg", rest.im), axis=axis))
+    whole.shape = (*shape_of(z)[:axis], n, *shape_of(z)[axis + 1:])
+    return transformed(g, (whole.re, whole.im), axis, n, 1, scale).re
 
 
 def resized(g: Builder, x: Value, axis: int, size: Size) -> Value:
@@ -68,6 +72,21 @@ def resized(g: Builder, x: Value, axis: int, size: Size) -> Value:
     if isinstance(missing, int) and missing == 0:
         return x
     return padding.constant_pad_nd(g, x, [0, 0] * (rank_of(x) - 1 - axis) + [0, missing])
+
+
+def _by_operator(g: Builder, z: Pair, axis: int, n: Size, sign: int, scale: Scale, count: Size) -> Complex:
+    """ONNX DFT; the other sign is the conjugate of what it gives for conjugates."""
+    re, im = z
+    dtype, last = re.dtype, rank_of(re)
+    assert dtype is not None
+    half = im is None and dims.equal(count, dims.floordiv(n, 2) + 1)
+    given = [re] if im is None else [re, im if sign < 0 else g.op("Neg", im)]
+    pieces = [g.op("Unsqueeze", cast(g, part, DataType.DOUBLE), g.const([last])) for part in given]
+    made = g.op("DFT", pieces[0] if len(pieces) == 1 else g.op("Concat", *pieces, axis=last), None, g.scalar(axis), onesided=int(half))
+    made.shape = (*shape_of(re)[:axis], count if half else n, *shape_of(re)[axis + 1:], 2)
+    out = on_both(pairs.unpacked(g, made if half else sliced(g, made, axis, 0, count)), lambda part: cast(g, part, dtype))
+    scaled = out if isinstance(scale, float) and scale == 1 else on_both(out, lambda part: g.op("Mul", part, tensor(g, scale, dtype)))
+    return scaled if sign < 0 else Complex(scaled.re, g.op("Neg", scaled.im))
 
 
 # ---------------------------------------------------------------------- matrices
