@@ -59,9 +59,10 @@ ONE = [
 LONG = [
     Case("long", lambda x: (fft.fft(x), fft.ifft(x), fft.rfft(x), fft.irfft(fft.rfft(x))), (torch.randn(2, 1200),), [(torch.randn(3, 1200),)], BATCH, FEW, atol=2e-4),
     Case("long_twice", lambda x: fft.fft(x), (torch.randn(1, 600 * 600),), opsets=(28,), atol=2e-3),
-    Case("long_prime", lambda x: (fft.fft(x), fft.ifft(x), fft.rfft(x, dim=1), fft.irfft(fft.rfft(x), 521)), (torch.randn(2, 521),), [(torch.randn(3, 521),)], BATCH, FEW,
+    Case("long_prime", lambda x: (fft.fft(x), fft.ifft(x), fft.rfft(x, dim=1), fft.irfft(fft.rfft(x), 1031)), (torch.randn(2, 1031),), [(torch.randn(3, 1031),)], BATCH, FEW,
          atol=2e-4),
-    Case("long_prime_factor", lambda x: fft.fft(x), (torch.randn(2, 2 * 523, dtype=torch.complex64),), opsets=(28,), atol=5e-4),
+    Case("prime", lambda x: (fft.fft(x), fft.irfft(fft.rfft(x), 257)), (torch.randn(2, 257),), opsets=(28,), atol=1e-4),
+    Case("long_prime_factor", lambda x: fft.fft(x), (torch.randn(2, 2 * 1033, dtype=torch.complex64),), opsets=(28,), atol=5e-4),
     Case("long_first_axis", lambda x: (fft.fft(x, dim=0), fft.irfft(x, dim=0)), (torch.randn(800, 3, dtype=torch.complex64),), opsets=(28,), atol=5e-4),
 ]
 

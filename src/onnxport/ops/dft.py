@@ -24,7 +24,8 @@ from onnxport.target.dtypes import to_torch
 from onnxport.target.sizes import reshape
 from onnxport.target.value import Complex, DataType, Value
 
-WHOLE = 512  # up to this length a transform is one product
+_WHOLE = 256  # up to this length a transform is one product
+_PRIME = 1024  # and up to this one that cannot be taken apart
 _DFT = 17  # the opset since when ONNX has one
 Pair = tuple[Value, Value | None]  # real and imaginary parts; None for real numbers
 Scale = float | Value
@@ -33,7 +34,7 @@ Scale = float | Value
 def transformed(g: Builder, z: Pair, axis: int, n: Size, sign: int, scale: Scale = 1.0, count: Size | None = None) -> Complex:
     """The first `count` (all) of the sums over t of z[t] exp(sign 2 pi i k t / n), times `scale`. The size along `axis` is n."""
     count = n if count is None else count
-    if isinstance(n, int) and n > WHOLE:
+    if isinstance(n, int) and _is_long(n):
         assert not isinstance(scale, Value)
         return _long(g, z, axis, n, sign, scale, count)
     if not isinstance(n, int) and g.opset >= _DFT:
@@ -50,7 +51,7 @@ def transformed(g: Builder, z: Pair, axis: int, n: Size, sign: int, scale: Scale
 def real_from_half(g: Builder, z: Complex, axis: int, n: Size, scale: Scale) -> Value:
     """The n real numbers whose spectrum begins with z (n // 2 + 1 numbers), times n and `scale`; the rest of it is their conjugate."""
     half = dims.floordiv(n, 2) + 1
-    if n > WHOLE if isinstance(n, int) else g.opset >= _DFT:
+    if _is_long(n) if isinstance(n, int) else g.opset >= _DFT:
         return _from_whole(g, z, axis, n, half, scale)
     waves = Waves(g, z.re, n, (half, n), 1, scale, twice=True)
     return g.op("Sub", _product(g, z.re, waves.cos, axis), _product(g, z.im, waves.sin, axis))
@@ -184,6 +185,15 @@ def _numbers(g: Builder, count: Size) -> Value:
 # ---------------------------------------------------------------------- long ones
 
 
+def _is_long(n: int) -> bool:
+    return n > _WHOLE and (n > _PRIME or _divisor(n) > 1)
+
+
+def _divisor(n: int) -> int:
+    """The greatest one up to the root."""
+    return next(a for a in range(math.isqrt(n), 0, -1) if n % a == 0)
+
+
 def _long(g: Builder, z: Pair, axis: int, n: int, sign: int, scale: float, count: Size) -> Complex:
     """As `transformed`, along the last axis and back."""
     last = rank_of(z[0]) - 1
@@ -192,7 +202,7 @@ def _long(g: Builder, z: Pair, axis: int, n: int, sign: int, scale: float, count
         assert moved[0] is not None
         made = _long(g, (moved[0], moved[1]), last, n, sign, scale, count)
         return on_both(made, lambda part: layout.movedim(g, part, last, axis))
-    first = next(a for a in range(math.isqrt(n), 0, -1) if n % a == 0)
+    first = _divisor(n)
     made = _in_two(g, z, first, n // first, sign, scale) if first > 1 else _convolved(g, z, n, sign, scale)
     return on_both(made, lambda part: sliced(g, part, last, 0, count))
 

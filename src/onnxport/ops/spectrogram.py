@@ -18,7 +18,7 @@ from onnxport.target.dims import Size
 from onnxport.target.sizes import reshape, squeeze, unsqueeze
 from onnxport.target.value import Complex, DataType, Value
 
-_LONG = 1024  # points from which on a frame is transformed by itself
+_LONG = 512  # points from which on a frame is transformed by itself
 _MOST_PIECES = 16  # into which a frame is cut to be added to its neighbours
 
 
