@@ -39,7 +39,7 @@ TRACED_ONLY = {
     "mask_pair": "Pending unbacked symbols",
     "take_along_dim_dynamic": "torch.export refuses the model: AssertionError",
     **dict.fromkeys(("triangle_indices_dynamic", "one_hot_by_size", "take_along_dim", "irfft_all_dynamic", "frequencies", "istft_lengths",
-                     "writes_through_views"), "inferred a static shape"),
+                     "writes_through_views", "gradient", "gradient_spacing", "gradient_places_1", "gradient_places_2"), "inferred a static shape"),
     # Packed sequences have a batch size for each time step, as numbers of Python.
     **dict.fromkeys(("packed_lstm", "packed_lstm_unsorted", "packed_lstm_projected", "packed_gru_total_length", "packed_rnn", "packed_data_between"),
                     "failed to unpack"),

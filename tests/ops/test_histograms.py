@@ -70,10 +70,18 @@ NUMBERS = [
     case("igamma_double", lambda a, x: (torch.igamma(a, x), torch.igammac(a, x)), A.double(), AT.double(), rtol=1e-9, atol=1e-12),
     case("igamma_great", torch.igamma, torch.full((3,), 5000.0), torch.tensor([4900.0, 5000.0, 5100.0])),
     case("igamma_empty", torch.igamma, torch.rand(0, 1), torch.rand(3)),
-    case("gradient", lambda x: torch.gradient(x, spacing=[2.0, 1.5]), X),
+]
+GRADIENTS = [
+    case("gradient", lambda x: torch.gradient(x), X, others=[(torch.randn(3, 7),), (torch.randn(2, 2),)], dynamic="all"),
+    case("gradient_spacing", lambda x: torch.gradient(x, spacing=2.0, dim=-1, edge_order=2), X, others=[(torch.randn(1, 3),)], dynamic="all"),
+    case("gradient_spacings", lambda x: torch.gradient(x, spacing=[2.0, 1.5]), X),
+    case("gradient_int", lambda x: torch.gradient(x, dim=(1, 0)), torch.arange(12).reshape(3, 4) ** 2),
+    *[case(f"gradient_places_{order}", lambda x, p, order=order: torch.gradient(x, spacing=[p], dim=1, edge_order=order), torch.randn(2, 5, 3),
+           torch.tensor([0.0, 0.5, 2.0, 2.2, 4.0]), others=[(torch.randn(1, 3, 4), torch.tensor([1.0, 3.0, 4.0]))],
+           dynamic={0: {0: "a", 1: "n", 2: "c"}, 1: {0: "n"}}) for order in (1, 2)],
 ]
 
 
-@expand(COUNTS + SEGMENTS + NUMBERS)
+@expand(COUNTS + SEGMENTS + NUMBERS + GRADIENTS)
 def test_histograms(case: Case, opset: int) -> None:
     check(case, opset)
