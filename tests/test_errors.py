@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+import torchvision
 from torch import nn
 
 import onnxport
@@ -91,23 +92,24 @@ def test_what_an_operator_is_decomposed_into() -> None:
 
 class NeedsOpsets(nn.Module):
     def forward(self, x: torch.Tensor) -> Any:
-        sampled = nn.functional.grid_sample(x[None, None], x[None, :, :2, None].transpose(2, 3), mode="bicubic", align_corners=False)
-        return sampled + 1, torch.linalg.det(x), torch.linalg.det(x + 1) * sampled.mean()
+        detection, boxes = torch.ops.torchvision, x[:, [0, 1, 2, 2]]
+        aligned = detection.roi_align(x[None, None], x[:, [0, 0, 1, 1, 2]] * 0, 1.0, 2, 2, 1, True)
+        return aligned + 1, detection.nms(boxes, x[:, 0], 0.5), detection.nms(boxes + 1, x[:, 1], 0.7)
 
 
 def test_all_refusals_and_the_opset_that_has_them_all() -> None:
     text = refused(nn.Sequential(NeedsOpsets()), torch.rand(3, 3), opset_version=9)
     assert text.split("\n") == [
-        "grid_sample here needs opset 16 or higher (opset_version=9 was asked)",
-        "  in aten::grid_sampler at HERE, module Sequential/0",
-        "the determinant needs opset 11 or higher (opset_version=9 was asked)",
-        "  in aten::linalg_det at HERE, module Sequential/0",
+        "RoiAlign with coordinate mode 'half_pixel' needs opset 16 or higher (opset_version=9 was asked)",
+        "  in torchvision::roi_align at HERE, module Sequential/0",
+        "nms needs opset 10 or higher (opset_version=9 was asked)",
+        "  in torchvision::nms at HERE, module Sequential/0",
         "  and 1 more like it",
         "together they need opset_version=16 or higher",
     ]
     with pytest.raises(errors.UnsupportedError) as caught:
-        onnxport.export(torch.linalg.det, (torch.rand(3, 3),), None, opset_version=9)
-    assert caught.value.lowest == 11
+        onnxport.export(torchvision.ops.nms, (torch.rand(3, 4), torch.rand(3), 0.5), None, opset_version=9)
+    assert caught.value.lowest == 10
     onnxport.export(NeedsOpsets(), (torch.rand(3, 3),), None, opset_version=16)
 
 

@@ -18,7 +18,6 @@ pytest.importorskip("torchvision", reason="the zoo's models come from torchvisio
 REFUSED: dict[tuple[str, str | None, int], str] = {
     **{(name, "free", opset): "NonZero needs opset 9" for name in ("alexnet", "vgg11_bn") for opset in (7, 8)},  # adaptive pooling of any size
     ("swin_t", "free", 9): "Pad with 'pads' that the graph computes needs opset 11",
-    **{("raft_small", None, opset): "grid_sample here needs opset 16" for opset in (9, 11, 13, 15)},
     **{(name, "free", 9): "Slice with 'ends' that the graph computes needs opset 10"
        for name in ("word_language_model_transformer", "bert_eager", "bert_sdpa")},
 }

@@ -26,15 +26,19 @@ def sample(mode: str, outside: str, corners: bool):
     return lambda x, grid: F.grid_sample(x, grid, mode=mode, padding_mode=outside, align_corners=corners)
 
 
-OLD = dict.fromkeys((9, 11, 13), "needs opset 16")
 GRID = {0: {0: "n", 2: "h", 3: "w"}, 1: {0: "n", 1: "i", 2: "j"}}
 OPSETS = (9, 11, 13, 16, 18, 20, NEWEST)
 CASES = [
     *(Case(f"grid_{mode}_{outside}_{corners}", sample(mode, outside, corners), (r(2, 3, 5, 6), r(2, 4, 3, 2)),
-           [(r(1, 3, 4, 7), r(1, 2, 2, 2) * 2)], GRID, (13, 16, 18, 20, NEWEST), OLD if outside == "zeros" else {13: "needs opset 16"})
+           [(r(1, 3, 4, 7), r(1, 2, 2, 2) * 2)], GRID, (9, 13, 16, 20, NEWEST))
       for mode in ("bilinear", "nearest", "bicubic") for outside in ("zeros", "border", "reflection") for corners in (False, True)),
-    Case("grid_3d", sample("bilinear", "zeros", False), (r(2, 3, 4, 5, 6), r(2, 3, 4, 2, 3)), opsets=(18, 20, NEWEST),
-         refused={18: "needs opset 20"}),
+    *(Case(f"grid_3d_{mode}_{outside}_{corners}", sample(mode, outside, corners), (r(2, 3, 4, 5, 6), r(2, 4, 3, 2, 3) * 1.5),
+           [(r(1, 3, 2, 1, 4), r(1, 2, 3, 1, 3))], {0: {0: "n", 2: "d", 3: "h", 4: "w"}, 1: {0: "n", 1: "i", 2: "j", 3: "k"}}, opsets)
+      for mode, outside, corners, opsets in (("bilinear", "zeros", False, (9, 18, 20, NEWEST)), ("bilinear", "reflection", True, (18,)),
+                                             ("nearest", "border", False, (13,)), ("bilinear", "border", True, (11,)))),
+    Case("grid_double", sample("bicubic", "reflection", False), (r(2, 3, 5, 6).double(), r(2, 4, 3, 2).double()), opsets=(13, 18, NEWEST)),
+    Case("grid_far", sample("bilinear", "zeros", False), (r(1, 2, 5, 6), torch.tensor([[[[1e20, 0.0], [-1e9, 3.0], [-1.0, 1.0]]]])), opsets=(13,)),
+    Case("grid_half", sample("bilinear", "border", True), (r(1, 2, 5, 6).half(), r(1, 4, 3, 2).half()), opsets=(13, 18)),
     *(Case(f"affine_{corners}", lambda theta, x, corners=corners: F.affine_grid(theta, list(x.shape), align_corners=corners),
            (r(2, 2, 3), r(2, 3, 4, 5)), [(r(1, 2, 3), r(1, 3, 1, 7))], {0: {0: "n"}, 1: {0: "n", 2: "h", 3: "w"}}, OPSETS)
       for corners in (False, True)),

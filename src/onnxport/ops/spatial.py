@@ -1,4 +1,4 @@
-"""Sampling at computed places, patches as columns, and what detectors do with boxes."""
+"""Grids of places, patches as columns, and what detectors do with boxes."""
 
 from __future__ import annotations
 
@@ -16,24 +16,7 @@ from onnxport.target.dims import Size, is_static
 from onnxport.target.dtypes import to_torch
 from onnxport.target.value import DataType, Value
 
-_SAMPLING = ("linear", "nearest", "cubic")
-_OUTSIDE = ("zeros", "border", "reflection")
-
-
-# ---------------------------------------------------------------------- sampling
-
-
-@aten("grid_sampler", "grid_sampler_2d", "grid_sampler_3d")
-def grid_sampler(g: Builder, input: Value, grid: Value, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Value:
-    """grid_sampler(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor
-
-    input (N, C, H, W), grid (N, h, w, 2), or one dim more each. ONNX GridSample (opset 16; 20 for volumes).
-    """
-    lowest = 16 if rank_of(input) == 4 and input.dtype != DataType.DOUBLE else 20
-    if g.opset < lowest:
-        raise errors.UnsupportedError(f"grid_sample here needs opset {lowest} or higher (opset_version={g.opset} was asked)")
-    return g.op("GridSample", input, grid, mode=_SAMPLING[interpolation_mode], padding_mode=_OUTSIDE[padding_mode],
-                align_corners=int(align_corners))
+# ---------------------------------------------------------------------- grids
 
 
 @aten
