@@ -524,3 +524,15 @@ def test_a_large_folded_weight_is_computed_in_pieces() -> None:
     made = proto(model, x)
     assert [n.op_type for n in made.graph.node] == ["Conv"]
     np.testing.assert_allclose(run(made, x)[0], model(x).detach().numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_a_squeeze_of_a_dynamic_axis_is_a_guard():
+    """PyTorch gives another rank where the axis is 1."""
+    options = {"input_names": ["x"], "dynamic_axes": {"x": {0: "n"}}}
+    with pytest.warns(onnxport.errors.GuardWarning, match=r"n != 1 \(.*test_export.py:\d+\)"):
+        program = onnxport.export(lambda x: x.squeeze() + 1, (torch.randn(3, 1, 4),), **options)
+    assert program.verify().passed and program(torch.ones(5, 1, 4))[0].shape == (5, 4)
+    with pytest.raises(onnxport.errors.GuardError, match="n != 1"):
+        onnxport.export(lambda x: x.squeeze(), (torch.randn(3, 1, 4),), strict=True, **options)
+    with pytest.raises(onnxport.errors.UnsupportedError, match="squeeze of dim 0, whose size n is dynamic"):
+        onnxport.export(lambda x: x.squeeze(), (torch.randn(1, 1, 4),), **options)

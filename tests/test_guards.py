@@ -6,7 +6,7 @@ import operator
 
 import pytest
 
-from onnxport.lower.guards import Guard, _condition
+from onnxport.lower.guards import Guard, condition_of
 from onnxport.target import dims
 
 COMPARE = {"==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
@@ -18,7 +18,7 @@ SIDES = ["x", "3*x", "-2*x + 5", "x // 3", "5*((x + 4) // 3) - 7", "-2*((x + 1) 
 def test_a_condition_says_what_it_said(side: str, fn: str) -> None:
     left = dims.parse(side)
     for right in (-7, -1, 0, 1, 2, 6):
-        condition = _condition(fn, left, right)
+        condition = condition_of(fn, left, right)
         for x in range(-9, 24):
             known = {"x": x, "y": 2}
             number = dims.evaluate(left, known)
@@ -29,7 +29,7 @@ def test_a_condition_says_what_it_said(side: str, fn: str) -> None:
     (">", "7*((h + 24) // 28)", 7, "h > 31"), ("<=", "7*((h + 220) // 224)", 7, "h <= 227"), ("!=", "32*batch*past", 0, "batch*past != 0"),
     (">", "1 - h", 0, "h < 1"), ("<=", "past + sequence", "total", "past + sequence <= total"), ("==", "n // 2", 3, "(n // 2) == 3")])
 def test_a_condition_is_short(fn: str, left: str, right: str, wanted: str) -> None:
-    assert _condition(fn, dims.parse(left), dims.parse(str(right))) == wanted
+    assert condition_of(fn, dims.parse(left), dims.parse(str(right))) == wanted
 
 
 @pytest.mark.parametrize(("condition", "size", "only"), [

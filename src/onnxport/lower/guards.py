@@ -156,12 +156,12 @@ def _branch(read: Read, known: Any, env: dict[Captured, Any], makers: dict[Captu
         fn, left, right = sides
         if dims.compare(fn, left, right) is not None:
             return None
-        return Guard(_condition(fn if read.seen else _FLIPPED[fn], left, right), read.source)
+        return Guard(condition_of(fn if read.seen else _FLIPPED[fn], left, right), read.source)
     content = known.content if isinstance(known, Value) else (known,) if isinstance(known, Dim) else None
     if content is not None and len(content) == 1:
         if dims.compare("!=", content[0], 0) is not None:
             return None
-        return Guard(_condition("!=" if read.seen else "==", content[0], 0), read.source)
+        return Guard(condition_of("!=" if read.seen else "==", content[0], 0), read.source)
     if not _depends_on_data(read.value, makers):
         return Guard(f"what {read.source.rpartition('/')[2]} tests stays {bool(read.seen)}", read.source)
     raise errors.BakedValueError(
@@ -169,7 +169,7 @@ def _branch(read: Read, known: Any, env: dict[Captured, Any], makers: dict[Captu
         f"{_short(read.seen)}), and the file would hold only this branch; use torch.where, torch.cond or a torch.jit.script function")
 
 
-def _condition(fn: str, left: Size, right: Size) -> str:
+def condition_of(fn: str, left: Size, right: Size) -> str:
     """The comparison in as few words as say the same: ``7*((h + 24) // 28) > 7`` is ``h > 31``."""
     found = _solved(fn, dims.rounded(left - right))
     return f"{left} {fn} {right}" if found is None else "{1} {0} {2}".format(*found)

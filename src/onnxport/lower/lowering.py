@@ -16,7 +16,7 @@ from onnxport.aten.source import where
 from onnxport.lower import complexes, constants, containers, control, missing, quantised, scalars, sequences, structural
 from onnxport.lower.carried import Form
 from onnxport.lower.decompose import Decomposer, Decompositions
-from onnxport.lower.guards import Guard
+from onnxport.lower.guards import Guard, condition_of
 from onnxport.lower.python import Journal
 from onnxport.lower.refusals import Refusals
 from onnxport.module_calls import ModuleCall, call_of
@@ -265,7 +265,11 @@ class Lowering:
                 missing.refuse(node)  # inside a branch
             assert self.decomposer is not None
             return self.decomposer.lower(self, node, args)
-        return operator.function(self.g, **select(operator, node, args))
+        result = operator.function(self.g, **select(operator, node, args))
+        if self.g.conditions:
+            self.held += [Guard(condition_of(*condition), where(node.source)) for condition in self.g.conditions]
+            self.g.conditions.clear()
+        return result
 
     def keep(self, node: Node, result: Any) -> None:
         """Enters the result under the node's outputs."""

@@ -84,12 +84,13 @@ def ravel(g: Builder, self: Value) -> Value:
 def squeeze(g: Builder, self: Value, dim: int | list[int] | None = None) -> Value:
     """squeeze(Tensor self) -> Tensor; squeeze.dim(Tensor self, int dim); squeeze.dims(Tensor self, int[] dim)
 
-    Drops the axes that have size 1. Whether a dynamic one has cannot be said. ONNX Squeeze or Reshape.
+    Drops the axes that have size 1. Of an axis that the caller made dynamic it is a condition of the file that it has another; whether one has
+    whose size the data decides cannot be said. ONNX Squeeze or Reshape.
     """
     shape, dropped = shape_of(self), []
     for axis in [] if isinstance(dim, list) and not dim else axes_of(self, dim):
         is_one = dims.compare("==", shape[axis], 1)
-        if is_one is None:
+        if is_one is None and not g.holds_where(shape[axis], "!=", 1):
             raise errors.UnsupportedError(
                 f"squeeze of dim {axis}, whose size {shape[axis]} is dynamic: the result has another rank where it is 1; "
                 "name the dims to squeeze (x.squeeze(1)), index (x[:, 0]), or make this axis static")

@@ -46,6 +46,7 @@ class Builder:
         self.scope = ""
         self.source = ""
         self.notes: list[str] = []
+        self.conditions: list[tuple[str, Size, int]] = []  # (comparison, size, number) of the operator that is being made: the file holds where they do
         self._literals: dict[Any, Value] = {}
         self._fresh = 0
         self.call: ModuleCall | None = None  # the one that nodes are made for
@@ -300,6 +301,17 @@ class Builder:
             return self.op("Max" if fn == "max" else "Min", left, right)
         wide = [self.op("Cast", v, to=DataType.DOUBLE if self.opset >= 8 else DataType.FLOAT) for v in (left, right)]
         return self.op("Cast", self.op("Max" if fn == "max" else "Min", *wide), to=INT64)
+
+    def holds_where(self, size: Size, comparison: str, number: int) -> bool:
+        """Whether the file may take `size != 1` (or the like) for granted: it is so in the example, and only the caller's inputs decide it."""
+        if isinstance(size, int):
+            return dims.compare(comparison, size, number) is True
+        seen = dims.evaluate(size, self.hints)
+        inputs = all((found := self.sources.get(symbol)) is not None and found[0].node is None for symbol in size.symbols)
+        if seen is None or not inputs or not dims.compare(comparison, seen, number):
+            return False
+        self.conditions.append((comparison, size, number))
+        return True
 
     # ------------------------------------------------------------------ nodes
 
