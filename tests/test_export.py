@@ -536,3 +536,5 @@ def test_a_squeeze_of_a_dynamic_axis_is_a_guard():
         onnxport.export(lambda x: x.squeeze(), (torch.randn(3, 1, 4),), strict=True, **options)
     with pytest.raises(onnxport.errors.UnsupportedError, match="squeeze of dim 0, whose size n is dynamic"):
         onnxport.export(lambda x: x.squeeze(), (torch.randn(1, 1, 4),), **options)
+    with pytest.raises(onnxport.errors.UnsupportedError, match="squeeze of dim 0, whose size n is dynamic|the file would hold where n != 1"):
+        onnxport.export(lambda x: x.squeeze(), (torch.randn(1, 1, 4),), capture="export", **options)

@@ -15,6 +15,7 @@ from onnxport.calls import Call
 from onnxport.capture import decompositions
 from onnxport.capture.trace import Traced
 from onnxport.lower import guards
+from onnxport.lower.guards import Guard
 from onnxport.lower.lowering import Lowered, Lowering
 from onnxport.naming import Interface, interface, output_names
 from onnxport.options import UPDATED, OperatorExportTypes, Options, TrainingMode
@@ -31,15 +32,19 @@ class Built:
     face: Interface
     lowering: Lowering
     lowered: Lowered
-    guards: list[guards.Guard]
+    guards: list[Guard]
 
     def excludes(self, sizes: Mapping[str, int]) -> bool:
         """Whether it surely does not hold where the axes have these sizes."""
         return any(guard.excludes({**self.lowered.builder.hints, **sizes}) for guard in self.guards)
 
+    def denial(self) -> Guard | None:
+        """The guard, if any, by which the file has other operators than the caller's example needs."""
+        return next((guard for guard in self.guards if guard.of_operator and guard.excludes(self.traced.given)), None)
+
     def agrees(self) -> bool:
         """Whether it was captured at another example and still gives the model's numbers at the caller's: no guard speaks of that one then."""
-        if self.traced.agrees is None or not self.traced.agrees():
+        if self.traced.agrees is None or self.denial() or not self.traced.agrees():
             return False
         self.guards = [guard for guard in self.guards if not guard.excludes_only(self.traced.given)]
         return True
@@ -67,6 +72,9 @@ def settled(call: Call, traced: Traced, options: Options, foreign: Any) -> Built
     if refusal is not None:
         raise refusal
     assert first is not None
+    denial = first.denial()
+    if denial is not None:
+        raise errors.UnsupportedError(f"the file would hold where {denial}, and the example is of another size: give a larger one")
     return first
 
 

@@ -34,10 +34,14 @@ _WORDS = {"index": "it is used as an index or a size that the trace cannot follo
 
 @dataclass(frozen=True)
 class Guard:
-    """The file holds where `condition` does; Python decided so at `source`."""
+    """The file holds where `condition` does; Python decided so at `source`.
+
+    of_operator: not Python did, but an operator (a squeeze) that could be written for these sizes only.
+    """
 
     condition: str
     source: str
+    of_operator: bool = False
 
     def __str__(self) -> str:
         return f"{self.condition} ({self.source})"
@@ -49,7 +53,7 @@ class Guard:
     def excludes_only(self, sizes: Mapping[str, int]) -> bool:
         """Whether of all sizes from 1 on just one does not hold, and it is this one."""
         parts = _POINT.fullmatch(self.condition)
-        return parts is not None and sizes.get(parts[1]) == int(parts[3]) + {"!=": 0, ">": 0, ">=": -1}[parts[2]] and (
+        return parts is not None and not self.of_operator and sizes.get(parts[1]) == int(parts[3]) + {"!=": 0, ">": 0, ">=": -1}[parts[2]] and (
             parts[2] == "!=" or sizes[parts[1]] == 1)
 
 

@@ -267,7 +267,7 @@ class Lowering:
             return self.decomposer.lower(self, node, args)
         result = operator.function(self.g, **select(operator, node, args))
         if self.g.conditions:
-            self.held += [Guard(condition_of(*condition), where(node.source)) for condition in self.g.conditions]
+            self.held += [Guard(condition_of(*condition), where(node.source), of_operator=True) for condition in self.g.conditions]
             self.g.conditions.clear()
         return result
 

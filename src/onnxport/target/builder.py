@@ -46,7 +46,7 @@ class Builder:
         self.scope = ""
         self.source = ""
         self.notes: list[str] = []
-        self.conditions: list[tuple[str, Size, int]] = []  # (comparison, size, number) of the operator that is being made: the file holds where they do
+        self.conditions: list[tuple[str, Size, int]] = []  # (comparison, size, number) that the present operator relies on
         self._literals: dict[Any, Value] = {}
         self._fresh = 0
         self.call: ModuleCall | None = None  # the one that nodes are made for
