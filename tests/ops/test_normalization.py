@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -28,6 +30,15 @@ IMAGES = [(r(1, 4, 6, 7),), (r(3, 4, 1, 2),)]
 EXTRA = (7, 9, 11, 13, 14, 15, 17, 18, 21, NEWEST)
 W, B = torch.tensor([0.5, 2.0, -1.0, 0.25]), torch.tensor([1.0, 0.0, -2.0, 3.0])
 D = torch.float64
+
+
+def _written(function: Any, x: torch.Tensor, *more: Any) -> Any:
+    """The results of a batch norm, and what it writes into its running statistics."""
+    mean, variance = B * 1, W.abs() + 1
+    results = function(x, W, B, mean, variance, *more, 0.3, 1e-3)
+    return (*results[:1], mean, variance)
+
+
 CASES = [
     Case("batch", filled(nn.BatchNorm2d(4)), (r(2, 4, 3, 5),), IMAGES, HW, EXTRA),
     Case("batch_plain", filled(nn.BatchNorm2d(4, affine=False)), (r(2, 4, 3, 5),), IMAGES, HW),
@@ -42,6 +53,9 @@ CASES = [
     Case("native_batch", lambda x: torch.native_batch_norm(x, W, B, None, None, True, 0.1, 1e-3), (r(2, 4, 3, 5),), IMAGES, HW),
     Case("native_batch_half", lambda x: (*torch.native_batch_norm(x, None, None, None, None, True, 0.1, 1e-3),
                                          *torch.native_batch_norm(x, W, B, W, W.abs(), False, 0.1, 1e-3)[:1]), (r(2, 4, 3, dtype=torch.float16),)),
+    *[Case(f"batch_new_statistics_{name}", lambda x, f=f, more=more: _written(f, x, *more), (r(2, 4, 3, 5),), IMAGES, HW)
+      for name, f, more in (("legit", torch.ops.aten._native_batch_norm_legit, (True,)), ("legit_eval", torch.ops.aten._native_batch_norm_legit, (False,)),
+                            ("with_update", torch.ops.aten._batch_norm_with_update, ()))],
     Case("native_batch_eval", lambda x: torch.native_batch_norm(x, W, B, B, W.abs(), False, 0.1, 1e-3)[0], (r(2, 4, 3, 5),), IMAGES, HW),
     Case("instance", filled(nn.InstanceNorm2d(4, affine=True)), (r(2, 4, 3, 5),), [(r(1, 4, 6, 7),), (r(3, 4, 2, 2),)], HW, EXTRA),
     Case("instance_plain", nn.InstanceNorm2d(4), (r(2, 4, 3, 5),), [(r(1, 4, 6, 7),)], HW),

@@ -129,6 +129,18 @@ def _native_batch_norm_legit_functional(g: Builder, input: Value, weight: Value 
     return [*made, _moved(g, running_mean, made[1], momentum), _moved(g, running_var, variance, momentum)]
 
 
+@aten
+def _batch_norm_with_update_functional(g: Builder, input: Value, weight: Value | None, bias: Value | None, running_mean: Value,
+                                       running_var: Value, momentum: float, eps: float) -> list[Value]:
+    """_batch_norm_with_update_functional(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, float momentum,
+    float eps) -> (Tensor, Tensor, Tensor, Tensor reserve, Tensor running_mean_out, Tensor running_var_out)
+
+    As `_native_batch_norm_legit_functional` in training; the reserve is for backends that are not exported, and empty.
+    """
+    made = _native_batch_norm_legit_functional(g, input, weight, bias, running_mean, running_var, True, momentum, eps)
+    return [*made[:3], g.const(torch.zeros(0, dtype=torch.uint8)), *made[3:]]
+
+
 def _moved(g: Builder, old: Value, new: Value, momentum: float) -> Value:
     """A running statistic after one more batch."""
     return g.op("Add", old, g.op("Mul", g.op("Sub", cast(g, new, old.dtype), old), g.const(momentum, old.dtype)))  # type: ignore[arg-type]

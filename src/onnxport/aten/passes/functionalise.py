@@ -304,6 +304,9 @@ class _Functionaliser:
 
     def into(self, node: Node) -> None:
         """A node that writes into other arguments than `self`: `out=`."""
+        if writes.has_form_with_new_values(node.op):
+            self.with_new_values(node)
+            return
         memory = self.memory
         assert node.schema is not None
         names = node.schema.writes
@@ -325,6 +328,17 @@ class _Functionaliser:
                 result = self.make.cast(result, place.value.dtype)
             memory.write(place, result, node)
             self.becomes(output, place)
+
+    def with_new_values(self, node: Node) -> None:
+        """A node of which PyTorch has a form that gives what it writes as further results."""
+        memory = self.memory
+        assert node.schema is not None
+        args = {name: memory.current(arg) for name, arg in node.args.items()}
+        targets = [(memory.place(node.args[name]), args[name].like()) for name in node.schema.writes]
+        self.make.append(f"{node.op}{writes.NEW_VALUES}", "", args, [*node.outputs, *[new for _, new in targets]])
+        for (place, new), name in zip(targets, node.schema.writes, strict=True):
+            self.guard(node.args[name], place, node)
+            memory.write(place, new, node)
 
     def statistics(self, node: Node, before: dict[str, Arg]) -> None:
         """Running statistics get new values. The node itself does not look at them then, unless somebody else translates it."""

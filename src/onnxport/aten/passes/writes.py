@@ -133,6 +133,14 @@ def plain_number(value: Any, dtype: torch.dtype | None) -> Any:
 # --- out= ------------------------------------------------------------------------------------------------------------------------
 
 
+NEW_VALUES = "_functional"  # how such a form is called
+
+
+def has_form_with_new_values(op: str) -> bool:
+    """Whether PyTorch has a form of the operator that gives what it writes as further results."""
+    return op.startswith("aten::") and hasattr(torch.ops.aten, op.removeprefix("aten::") + NEW_VALUES)
+
+
 def out_types(op: str, overload: str, args: dict[str, Arg], count: int) -> list[tuple[torch.dtype, tuple[int, ...]]] | None:
     """dtype and shape of what a functional operator gives, found by running it on tensors without data; None if it will not run so."""
     packet = getattr(torch.ops.aten, op.removeprefix("aten::"), None)
