@@ -424,3 +424,16 @@ def test_what_torch_export_cannot_keep_is_refused(forward: Any, message: str) ->
     with pytest.raises(onnxport.errors.CaptureError, match=f"Failing has a symbolic function and {message}"):
         proto(lambda x: function.apply(x + 1), (X,), capture="export")  # type: ignore[attr-defined]
     assert vars(torch.autograd.Function)["apply"] is before
+
+
+@pytest.mark.parametrize("function", [MyLogExp, MyRelu])
+def test_what_a_function_computes_on_is_no_input_of_the_model(function: Any) -> None:
+    """The values of a function's own graph are numbered from 0 as those of the trace are."""
+
+    class Beside(torch.nn.Module):
+        def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+            return function.apply(y.abs() * 2 + 3) + x - y
+
+    program = onnxport.export(Beside(), (X, X + 1), input_names=["x", "y"], dynamic_axes={"x": {0: "n"}, "y": {0: "n"}})
+    x, y = torch.randn(4, 3), torch.randn(4, 3)
+    torch.testing.assert_close(program(x, y)[0], Beside()(x, y))

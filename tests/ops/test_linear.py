@@ -23,6 +23,10 @@ def ints(*sizes: int, high: int = 1 << 40) -> torch.Tensor:
     return torch.randint(-high, high, sizes)
 
 
+def ends(*rows: int) -> torch.Tensor:
+    return torch.tensor(rows, dtype=torch.int32)
+
+
 def einsum(equation: str, *shapes: tuple[int, ...], others: Any = (), **kwargs: Any) -> Case:
     return Case(f"einsum {equation}", lambda *t: torch.einsum(equation, *t), tuple(x(*s) for s in shapes),
                 [tuple(x(*s) for s in other) for other in others], "all" if others else None, (9, 11, 12, 18, NEWEST), **kwargs)
@@ -60,6 +64,10 @@ CASES = [
     Case("matmul_empty", torch.matmul, (torch.zeros(2, 0), torch.zeros(0, 3))),
     Case("mm", torch.mm, (x(2, 3), x(3, 4)), [(x(5, 3), x(3, 2))], {0: {0: "n"}, 1: {1: "m"}}, ALL),
     Case("bmm", torch.bmm, (x(2, 3, 4), x(2, 4, 5)), [(x(1, 3, 4), x(1, 4, 5))], {0: {0: "b"}, 1: {0: "b"}}, ALL),
+    Case("grouped_mm", lambda a, b, ends: torch._grouped_mm(a, b, offs=ends), (x(8, 4), x(3, 4, 8), ends(2, 2, 8)),
+         [(x(5, 4), x(3, 4, 8), ends(0, 4, 5)), (x(3, 4), x(3, 4, 8), ends(3, 3, 3))], {0: {0: "n"}}, (13, 18, NEWEST)),
+    Case("grouped_mm_one", lambda a, b, ends: torch._grouped_mm(a, b, offs=ends), (x(8, 4), x(1, 4, 8), ends(8)), (), None, (13, 18)),
+    Case("grouped_mm_batch", lambda a, b: torch._grouped_mm(a, b), (x(2, 8, 4), x(2, 4, 8)), (), None, (13, 18)),
     Case("mv", torch.mv, (x(2, 3), x(3)), [(x(5, 3), x(3))], {0: {0: "n"}}),
     Case("dot", torch.dot, (x(3), x(3)), [(x(5), x(5))], "all"),
     Case("vdot", torch.vdot, (x(3), x(3)), [(x(5), x(5))], "all"),

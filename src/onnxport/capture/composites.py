@@ -74,6 +74,7 @@ def _kept() -> list[_Kept]:
         _Kept(_ATEN.linalg_norm.default, [torch.linalg.norm], _norm, _of_order),
         _Kept(_ATEN.affine_grid_generator.default, [torch.nn.functional.affine_grid], _affine_grid, _of_affine_grid),
         _Kept(_ATEN.ctc_loss.Tensor, [torch.nn.functional.ctc_loss], _ctc_loss, _of_ctc_loss),
+        _Kept(_ATEN._grouped_mm.default, [torch._grouped_mm, torch.nn.functional.grouped_mm], _grouped_mm, _of_grouped_mm),
         _Kept(_ATEN.max_pool1d.default, [torch.nn.functional.max_pool1d], _max_pool1d, _of_max_pool1d),
     ]
 
@@ -126,6 +127,11 @@ def _of_ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_
                  zero_infinity: bool = False) -> _Adapted:
     lengths = [n if isinstance(n, Tensor) else torch.tensor(n) for n in (input_lengths, target_lengths)]
     return (log_probs, targets, *lengths, blank, ("none", "mean", "sum").index(reduction), zero_infinity), {}
+
+
+def _of_grouped_mm(mat_a: Tensor, mat_b: Tensor, *, offs: Tensor | None = None, bias: Tensor | None = None,
+                   out_dtype: torch.dtype | None = None) -> _Adapted:
+    return (mat_a, mat_b, offs, bias, out_dtype), {}
 
 
 def _listed(size: Any) -> list[Any]:
@@ -188,3 +194,10 @@ def _max_pool1d(self: Tensor, kernel_size: Sequence[int], stride: Sequence[int] 
     room = self.shape[-1] + 2 * pad - dilation[0] * (kernel - 1) - 1
     count = (room + (step - 1 if ceil_mode else 0)) // step + 1
     return self.new_empty([*self.shape[:-1], count])
+
+
+def _grouped_mm(self: Tensor, mat2: Tensor, offs: Tensor | None = None, bias: Tensor | None = None, out_dtype: torch.dtype | None = None) -> Tensor:
+    """torch.export knows it for the dtypes of GPUs only."""
+    rows = self.shape[:-1] if self.dim() == mat2.dim() or self.dim() == 2 else self.shape[1:-1]
+    groups = [] if offs is None or self.dim() != mat2.dim() else [offs.shape[0]]
+    return self.new_empty([*groups, *rows, mat2.shape[-1]], dtype=out_dtype)

@@ -293,8 +293,6 @@ class Reader:
         if not raw.hasAttribute("Subgraph"):
             return False
         graph = raw.g("Subgraph")
-        for inner, given in zip(graph.inputs(), inputs, strict=True):
-            self.env[inner.unique()] = given
         inlined = Reader(self.containers, self.literals, self.attributes, functions=self.functions)
         inlined.touched, inlined.within = self.touched, self.scope(raw)
         inlined.env = {inner.unique(): given for inner, given in zip(graph.inputs(), inputs, strict=True)}

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import torch
 
+from onnxport import errors
 from onnxport.ops.registry import aten
-from onnxport.ops.support import Number, promoted, rank_of
+from onnxport.ops.support import Number, promoted, rank_of, shape_of
 from onnxport.target.builder import Builder
-from onnxport.target.dtypes import is_float
+from onnxport.target.dtypes import from_torch, is_float
 from onnxport.target.sizes import unsqueeze
 from onnxport.target.value import DataType, Value
 
@@ -46,6 +48,39 @@ def matmul(g: Builder, self: Value, other: Value) -> Value:
 def bmm(g: Builder, self: Value, mat2: Value) -> Value:
     """mm(Tensor self, Tensor mat2) -> Tensor; bmm(Tensor self, Tensor mat2) -> Tensor. ONNX MatMul."""
     return product(g, self, mat2)
+
+
+@aten("_grouped_mm", needs=13)
+def grouped_mm(g: Builder, self: Value, mat2: Value, offs: Value | None = None, bias: Value | None = None,
+               out_dtype: torch.dtype | None = None) -> Value:
+    """_grouped_mm(Tensor self, Tensor mat2, Tensor? offs=None, Tensor? bias=None, ScalarType? out_dtype=None) -> Tensor
+
+    self (rows, K) in groups that end at `offs` (groups,), mat2 (groups, K, N): each group times its own matrix -> (rows, N), as experts of
+    a mixture have it; without offs as bmm. Rows behind the last group, which PyTorch leaves unset, belong to it. ONNX Split, MatMul, Concat.
+    """
+    if offs is None:
+        return _finished(g, product(g, self, mat2), bias, out_dtype)
+    groups = shape_of(mat2)[0]
+    if rank_of(self) != 2 or rank_of(mat2) != 3 or not isinstance(groups, int):
+        raise errors.UnsupportedError("grouped_mm takes groups of rows (rows, K) and their matrices (groups, K, N), as many as the file says")
+    ends = g.op("Cast", g.op("Slice", offs, g.const([0]), g.const([groups - 1])), to=DataType.INT64)
+    rows = g.sizes([shape_of(self)[0]])
+    sizes = g.op("Sub", g.op("Concat", ends, rows, axis=0), g.op("Concat", g.const([0]), ends, axis=0))
+    pieces = g.op("Split", self, sizes, axis=0, outputs=groups) if groups > 1 else [self]
+    parts = [product(g, piece, g.op("Gather", mat2, g.const(group), axis=0)) for group, piece in enumerate(pieces)]
+    return _finished(g, g.op("Concat", *parts, axis=0) if groups > 1 else parts[0], bias, out_dtype)
+
+
+@aten("transformers::grouped_mm_fallback", needs=13)
+def grouped_mm_fallback(g: Builder, input: Value, weight: Value, offs: Value) -> Value:
+    """transformers::grouped_mm_fallback(Tensor input, Tensor weight, Tensor offs) -> Tensor. As `_grouped_mm`."""
+    return grouped_mm(g, input, weight, offs)
+
+
+def _finished(g: Builder, result: Value, bias: Value | None, dtype: torch.dtype | None) -> Value:
+    if bias is not None:
+        raise errors.UnsupportedError("grouped_mm with a bias, which PyTorch itself refuses")
+    return result if dtype is None else g.op("Cast", result, to=from_torch(dtype))
 
 
 @aten
