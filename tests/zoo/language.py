@@ -8,13 +8,13 @@ from __future__ import annotations
 import argparse
 import importlib
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 
 from tests.zoo.check import TOLERANCE, run
-from tests.zoo.models import Call, Inputs, Model, shaken, tokens
+from tests.zoo.models import Call, Model, shaken, tokens
 from tests.zoo.tables import table, tried
 
 VOCABULARY = 99
