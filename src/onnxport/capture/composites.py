@@ -15,6 +15,8 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
+from onnxport.capture import torch_private
+
 Tensor = torch.Tensor
 _ATEN: Any = torch.ops.aten
 
@@ -74,7 +76,7 @@ def _kept() -> list[_Kept]:
         _Kept(_ATEN.linalg_norm.default, [torch.linalg.norm], _norm, _of_order),
         _Kept(_ATEN.affine_grid_generator.default, [torch.nn.functional.affine_grid], _affine_grid, _of_affine_grid),
         _Kept(_ATEN.ctc_loss.Tensor, [torch.nn.functional.ctc_loss], _ctc_loss, _of_ctc_loss),
-        _Kept(_ATEN._grouped_mm.default, [torch._grouped_mm, torch.nn.functional.grouped_mm], _grouped_mm, _of_grouped_mm),
+        _Kept(_ATEN._grouped_mm.default, torch_private.grouped_products(), _grouped_mm, _of_grouped_mm),
         _Kept(_ATEN.max_pool1d.default, [torch.nn.functional.max_pool1d], _max_pool1d, _of_max_pool1d),
     ]
 

@@ -51,6 +51,7 @@ __all__ = [
     "forward_of",
     "get_tracing_state",
     "get_value_trace",
+    "grouped_products",
     "guards_of",
     "hook_on_guards",
     "inline",
@@ -524,6 +525,12 @@ def traced(function: Callable[..., Any], args: list[Any], mode: Any) -> torch.fx
 def is_method(scripted: Any) -> bool:
     """Whether it is a scripted method of a module, taken by name (`script.forward`)."""
     return isinstance(scripted, torch._C.ScriptMethod)
+
+
+def grouped_products() -> list[Any]:
+    """PyTorch's functions for products of groups of rows with a matrix each."""
+    found = (getattr(torch, "_grouped_mm", None), getattr(torch.nn.functional, "grouped_mm", None))
+    return [function for function in found if function is not None]
 
 
 def module_of(scripted: Any) -> torch.jit.ScriptModule | None:
