@@ -110,6 +110,13 @@ ARITHMETIC = [
     Case("refused", lambda x: (torch.linalg.svdvals(x), torch.logcumsumexp(x, 1)), (Z,), opsets=FEW, refused=dict.fromkeys(FEW, r"(?s)logcumsumexp of complex numbers: .*torch.view_as_real.* at .*test_complex.py:\d+")),
 ]
 
+SQUARE = z(2, 3, 3) + 3 * torch.eye(3)
+MATRICES = [
+    Case("inverse", lambda x: (torch.linalg.inv(x), torch.linalg.matrix_exp(x / 5)), (SQUARE,), [(z(4, 3, 3) + 3 * torch.eye(3),)], {0: {0: "b"}}, (13, 28), rtol=1e-3, atol=1e-4),
+    Case("solve", lambda x, y: (torch.linalg.solve(x, y), torch.linalg.solve(x, y[..., 0]), torch.linalg.solve(x, y.mT, left=False), torch.linalg.solve(x[0], y[0, :, 0])),
+         (SQUARE, z(2, 3, 4)), [(z(5, 3, 3) + 3 * torch.eye(3), z(5, 3, 4))], {0: {0: "b"}, 1: {0: "b"}}, (13, 28), rtol=1e-3, atol=1e-4),
+]
+
 FUNCTIONS = [
     Case("lengths", lambda x: (x.abs(), x.angle(), x.sgn(), (x * 0).sgn(), (x * 0).abs()), (Z,), [(W,)], "all", OPSETS),
     Case("exponentials", lambda x: (x.exp(), x.log(), x.sqrt(), x.rsqrt(), x.log2(), x.log10(), torch.exp2(x), x.expm1(), x.log1p(), x.sigmoid()), (Z,), [(W,)],
@@ -126,6 +133,6 @@ FUNCTIONS = [
 ]
 
 
-@expand([*BORDERS, *MOVING, *ARITHMETIC, *FUNCTIONS])
+@expand([*BORDERS, *MOVING, *ARITHMETIC, *MATRICES, *FUNCTIONS])
 def test_complex(case: Case, opset: int) -> None:
     check(case, opset)
