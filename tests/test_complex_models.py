@@ -198,6 +198,20 @@ def test_updated_buffers() -> None:
     assert program.output_names == ["output", "sum_updated"]
 
 
+def test_programs_that_are_decomposed() -> None:
+    """`_fft_r2c`, `_fft_c2c`, `_fft_c2r` and `_neg_view` are what torch.export makes of them."""
+    class Everything(nn.Module):
+        def forward(self, x: Tensor) -> tuple[Tensor, ...]:
+            z = torch.fft.rfft2(x)
+            s = torch.stft(x[0], 8, 2, window=torch.hann_window(8), return_complex=True)
+            return (torch.fft.irfft2(z * 2j, s=x.shape[-2:], norm="ortho"), s.abs(), torch.istft(s, 8, 2, window=torch.hann_window(8)),
+                    torch.fft.hfft(z), torch.fft.ihfft(x).imag, torch.fft.fft(x.cfloat()).real)
+
+    x = torch.randn(2, 6, 20)
+    program = torch.export.export(Everything(), (x,)).run_decompositions()
+    assert onnxport.export(program, (x,), opset_version=18).verify(model=Everything(), args=(x,)).passed
+
+
 def test_transforms_of_one_length_share_their_matrices() -> None:
     class Mixing(nn.Module):
         def forward(self, x: Tensor) -> Tensor:

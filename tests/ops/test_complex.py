@@ -8,6 +8,7 @@ from tests.ops.harness import Case, check, expand
 
 torch.manual_seed(0)
 OPSETS = (9, 13, 17, 20, 28)
+BOTH = (9, 13, 17, 18, 20, 28)  # at 18 through torch.export too
 FEW = (9, 28)
 
 
@@ -41,11 +42,11 @@ def _written_through(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
 BORDERS = [
     Case("through", lambda x: x, (Z,), [(W,)], "all", OPSETS),
     Case("view_as_complex", lambda x: torch.view_as_complex(x), (torch.randn(3, 2),), [(torch.randn(5, 2),)], {0: {0: "n"}}, OPSETS),
-    Case("view_as_real", lambda x: torch.view_as_real(x), (Z,), [(W,)], "all", OPSETS),
-    Case("parts", lambda x: (x.real, x.imag, x.conj(), torch.conj_physical(x), x.conj().imag, x.mH, x.adjoint()), (Z,), [(W,)], "all", OPSETS),
-    Case("complex", lambda a, b: torch.complex(a, b), (torch.randn(2, 3), torch.randn(3)), [(torch.randn(4, 3), torch.randn(3))], {0: {0: "n"}}, OPSETS),
+    Case("view_as_real", lambda x: torch.view_as_real(x), (Z,), [(W,)], "all", BOTH),
+    Case("parts", lambda x: (x.real, x.imag, x.conj(), torch.conj_physical(x), x.conj().imag, x.mH, x.adjoint()), (Z,), [(W,)], "all", BOTH),
+    Case("complex", lambda a, b: torch.complex(a, b), (torch.randn(2, 3), torch.randn(3)), [(torch.randn(4, 3), torch.randn(3))], {0: {0: "n"}}, BOTH),
     Case("complex_double", lambda a, b: torch.complex(a, b) * 2, (torch.randn(3).double(), torch.randn(3).double()), opsets=FEW),
-    Case("polar", torch.polar, (torch.rand(2, 3), torch.randn(2, 3)), [(torch.rand(4, 3), torch.randn(4, 3))], "all", OPSETS),
+    Case("polar", torch.polar, (torch.rand(2, 3), torch.randn(2, 3)), [(torch.rand(4, 3), torch.randn(4, 3))], "all", BOTH),
     Case("to_complex", lambda x: (x.to(torch.complex64), x.to(torch.complex128), x.long().cfloat(), x.bool().to(torch.complex64)), (torch.randn(3),),
          [(torch.randn(5),)], "all", FEW),
     Case("to_real", lambda x: (x.to(torch.complex128), x.real.double(), x.to(torch.bool)), (Z,), [(W,)], "all", FEW),
@@ -68,34 +69,34 @@ MOVING = [
     Case("index", lambda x: (x[:, [0, 2]], x[:, torch.tensor([1, 0, 1])], x.index_select(2, torch.tensor([3, 1]))), (Z,), [(W,)], "all", (13, 28)),
     Case("gather", lambda x, i: (x.gather(1, i), torch.take_along_dim(x, i, 1)), (Z, torch.randint(3, (2, 2, 4))), opsets=(13, 28)),
     Case("masked_select", lambda x: x[x.abs() > 0.5] * 2, (z(9),), [(z(20),)], "all", (13, 28)),
-    Case("cat", lambda x: (torch.cat([x, x.real, x * 2], 1), torch.stack([x, x.imag.cfloat()], -1), torch.hstack([x, x])), (Z,), [(W,)], "all", OPSETS),
+    Case("cat", lambda x: (torch.cat([x, x.real, x * 2], 1), torch.stack([x, x.imag.cfloat()], -1), torch.hstack([x, x])), (Z,), [(W,)], "all", BOTH),
     Case("where", lambda x: (torch.where(x.real > 0, x, x.conj()), torch.where(x.real > 0, x, 0.0), torch.where(x.imag > 0, x.real, x), x.masked_fill(x.real > 0, 1j)),
-         (Z,), [(W,)], "all", OPSETS),
+         (Z,), [(W,)], "all", BOTH),
     Case("scatter", lambda x, y: (x.index_put((torch.tensor([0]),), y), x.slice_scatter(y, 0, 0, 1), x.select_scatter(y[0], 0, 1), x.index_add(0, torch.tensor([1]), y)),
          (Z, z(1, 3, 4)), opsets=(13, 28)),
     Case("pad", lambda x: (torch.nn.functional.pad(x, (1, 2)), torch.nn.functional.pad(x, (1, 2), value=2.0), torch.nn.functional.pad(x, (1, 1), "reflect")),
          (Z,), [(W,)], "all", FEW),
     Case("triangles", lambda x: (x.tril(), x.triu(1), x.diagonal(0, 1, 2), torch.diag_embed(x)), (Z,), [(W,)], "all", FEW, {9: "needs opset 1"}),
     Case("sums", lambda x: (x.sum(), x.sum(1), x.mean((0, 2), True), x.cumsum(1), x.sum(0, dtype=torch.complex128), x.diff(dim=1)), (Z,), [(W,)], "all", (11, 28)),
-    Case("writes", _written, (Z,), [(W,)], "all", (13, 28)),
+    Case("writes", _written, (Z,), [(W,)], "all", (13, 18, 28)),
     Case("writes_through_views", _written_through, (Z,), [(W,)], "all", (13, 28)),
 ]
 
 ARITHMETIC = [
     Case("sums_of_two", lambda x, y: (x + y, x - y, x + 1, 1 - x, x + 1j, x - y.real, x.real - y, x.real + 1j, torch.add(x, y, alpha=2), torch.sub(x, y, alpha=1j), -x),
-         (Z, z(3, 1)), [(W, z(7, 1))], {0: {0: "a", 1: "b"}, 1: {0: "b"}}, OPSETS),
+         (Z, z(3, 1)), [(W, z(7, 1))], {0: {0: "a", 1: "b"}, 1: {0: "b"}}, BOTH),
     Case("broadcast", lambda x, y: (x + y.real, x.real - y, x * y, x / y, y - x), (z(3, 1), z(2, 1, 4)), [(z(5, 1), z(3, 1, 4))], {0: {0: "a"}, 1: {0: "b"}}, OPSETS),
     Case("products", lambda x, y: (x * y, x * 2, x * 1j, x * y.real, x.real * y, x.square(), x.real * 2j), (Z, z(3, 1)), [(W, z(7, 1))],
-         {0: {0: "a", 1: "b"}, 1: {0: "b"}}, OPSETS),
+         {0: {0: "a", 1: "b"}, 1: {0: "b"}}, BOTH),
     Case("quotients", lambda x, y: (x / y, x / 2, 2 / x, x / 1j, x / y.real, x.real / y, x.reciprocal()), (Z, z(3, 1)), [(W, z(7, 1))],
-         {0: {0: "a", 1: "b"}, 1: {0: "b"}}, OPSETS),
+         {0: {0: "a", 1: "b"}, 1: {0: "b"}}, BOTH),
     Case("widths", lambda x, d: (x * d, x + d[0], x * d.cdouble()[0], x.cdouble() + x, torch.arange(4) * x, x.real.double() * 1j), (Z, torch.randn(4).double()),
          opsets=FEW),
     Case("addcmul", lambda x: (torch.addcmul(x, x, x, value=2), torch.addcdiv(x, x, x + 9), torch.lerp(x, x * 2, 0.3)), (Z,), [(W,)], "all", FEW),
     Case("powers", lambda x: (x**2, x**3, x**-1, x**0, x**0.5, x**1.3, x ** (1 + 2j), 2**x, (x * 0) ** 2, x**x, x.real.abs() ** 1j), (Z,), [(W,)], "all", OPSETS,
          rtol=1e-3, atol=1e-4),
     Case("matmul", lambda x, y: (x @ y, torch.bmm(x, y), x[0] @ y[0], torch.mm(x[0], y[0]), x[0] @ y[0, :, 0], torch.einsum("bij,bjk->bki", x, y)),
-         (Z, z(2, 4, 5)), [(W, z(5, 4, 5))], {0: {0: "b", 1: "n"}, 1: {0: "b"}}, OPSETS),
+         (Z, z(2, 4, 5)), [(W, z(5, 4, 5))], {0: {0: "b", 1: "n"}, 1: {0: "b"}}, BOTH),
     Case("dots", lambda x, y: (torch.dot(x, y), torch.vdot(x, y), torch.outer(x, y), torch.linalg.vecdot(x, y), torch.inner(x, y), torch.kron(x, y)), (z(3), z(3)),
          [(z(5), z(5))], {0: {0: "n"}, 1: {0: "n"}}, FEW),
     Case("einsum", lambda x, y, w: (torch.einsum("bix,iox->box", x, y), torch.einsum("bix,iox,o->bx", x, y, w)),
@@ -118,7 +119,7 @@ MATRICES = [
 ]
 
 FUNCTIONS = [
-    Case("lengths", lambda x: (x.abs(), x.angle(), x.sgn(), (x * 0).sgn(), (x * 0).abs()), (Z,), [(W,)], "all", OPSETS),
+    Case("lengths", lambda x: (x.abs(), x.angle(), x.sgn(), (x * 0).sgn(), (x * 0).abs()), (Z,), [(W,)], "all", BOTH),
     Case("exponentials", lambda x: (x.exp(), x.log(), x.sqrt(), x.rsqrt(), x.log2(), x.log10(), torch.exp2(x), x.expm1(), x.log1p(), x.sigmoid()), (Z,), [(W,)],
          "all", OPSETS, rtol=1e-3, atol=1e-4),
     Case("circular", lambda x: (x.sin(), x.cos(), x.tan(), x.sinh(), x.cosh(), x.tanh(), x.asin(), x.acos(), x.atan(), x.asinh(), x.acosh(), x.atanh()), (Z,), [(W,)], "all", OPSETS, rtol=1e-3, atol=1e-4),

@@ -12,6 +12,7 @@ from tests.ops.harness import Case, check, expand
 
 torch.manual_seed(0)
 OPSETS = (9, 13, 17, 20, 28)
+BOTH = (9, 13, 17, 18, 20, 28)  # at 18 through torch.export too
 FEW = (9, 28)
 NORMS = (None, "ortho", "forward")
 X, Y = torch.randn(2, 3, 8), torch.randn(5, 2, 9)
@@ -51,7 +52,7 @@ ONE = [
         ("fft", Z), ("ifft", Z), ("rfft", X), ("irfft", Z), ("hfft", Z), ("ihfft", X))],
     *[Case(f"{name}_all_dynamic", everywhere(getattr(fft, name)), (x,), [(y,)], "all", (13, 28))
       for name, x, y in (("fft", Z, W), ("rfft", X, Y), ("irfft", Z, W), ("ihfft", X, Y))],
-    Case("fft_of_real", lambda x: (fft.fft(x), fft.ifft(x), fft.irfft(x), fft.hfft(x), fft.fft((x * 9).long())), (X,), [(Y,)], "all", FEW),
+    Case("fft_of_real", lambda x: (fft.fft(x), fft.ifft(x), fft.irfft(x), fft.hfft(x), fft.fft((x * 9).long())), (X,), [(Y,)], "all", BOTH),
     Case("fft_double", lambda x: (fft.fft(x), fft.irfft(fft.rfft(x))), (X.double(),), [(Y[..., :6].double(),)], "all", FEW, rtol=1e-9, atol=1e-9),
     Case("rfft_back", lambda x: fft.irfft(fft.rfft(x), n=x.shape[-1]), (torch.randn(2, 9),), [(torch.randn(3, 8),), (torch.randn(3, 1),)], "all", (13, 28)),
 ]
@@ -74,7 +75,7 @@ SEVERAL = [
            [(torch.randn(4, 3, 8, dtype=x.dtype),)], {0: {0: "b"}}, FEW) for name, x in (
                ("fft", Z), ("ifft", Z), ("rfft", X), ("irfft", Z), ("hfft", Z), ("ihfft", X))],
     Case("fft2_dynamic", lambda x: (fft.fft2(x).real, fft.irfft2(fft.rfft2(x), s=x.shape[-2:])), (X,), [(Y,)], "all", (13, 28)),
-    Case("shifts", lambda x: (fft.fftshift(x), fft.ifftshift(x), fft.fftshift(x, 1), fft.ifftshift(x, (0, 2)), fft.fftshift(x.real)), (Z,), [(W,)], "all", OPSETS,
+    Case("shifts", lambda x: (fft.fftshift(x), fft.ifftshift(x), fft.fftshift(x, 1), fft.ifftshift(x, (0, 2)), fft.fftshift(x.real)), (Z,), [(W,)], "all", BOTH,
          {9: "needs opset 10"}),
     Case("frequencies", lambda x: (fft.fftfreq(8), fft.rfftfreq(9, 0.1), x * fft.fftfreq(x.shape[-1], 0.5), fft.rfftfreq(x.shape[-1])), (X,), [(Y,)], "all", FEW),
     Case("convolution", lambda x, k: fft.irfft(fft.rfft(x, 16) * fft.rfft(k, 16), 16), (X, torch.randn(3)), [(torch.randn(4, 3, 8), torch.randn(3))], BATCH, FEW),
@@ -91,7 +92,7 @@ def spectrum(x: torch.Tensor, n: int = 16, hop: int = 4, **more: Any) -> torch.T
 
 
 STFT = [
-    Case("stft", lambda x: (spectrum(x), spectrum(x, normalized=True), spectrum(x, onesided=False), spectrum(x, center=False), spectrum(x[0])), (S,), [(T,)], "all", OPSETS),
+    Case("stft", lambda x: (spectrum(x), spectrum(x, normalized=True), spectrum(x, onesided=False), spectrum(x, center=False), spectrum(x[0])), (S,), [(T,)], "all", BOTH),
     Case("stft_modes", lambda x: [spectrum(x, pad_mode=mode) for mode in ("constant", "replicate", "circular")], (S,), [(T,)], "all", FEW),
     Case("stft_windows", lambda x: (spectrum(x, window=None, win_length=16), spectrum(x, window=None, win_length=12), spectrum(x, win_length=11, window=HANN[:11]),
                                     spectrum(x, 15, 5, window=HANN[1:]), torch.stft(x, 16, window=HANN, return_complex=True).abs()), (S,), [(T,)], "all", FEW),
@@ -110,11 +111,11 @@ def back(**more: Any) -> Callable[[torch.Tensor], torch.Tensor]:
 
 
 ISTFT = [
-    Case("istft", lambda x: (back()(x), back(normalized=True)(x), back(onesided=False)(x), back(center=False)(x), back()(x[0])), (S,), [(T,)], "all", OPSETS),
+    Case("istft", lambda x: (back()(x), back(normalized=True)(x), back(onesided=False)(x), back(center=False)(x), back()(x[0])), (S,), [(T,)], "all", BOTH),
     Case("istft_lengths", lambda x: (back(length=40)(x), back(length=64)(x), back(length=90)(x), back(length=x.shape[-1])(x)), (S,), [(T[:, :80],)], "all", FEW,
          {9: "need opset_version=11"}),
     Case("istft_windows", lambda z: (torch.istft(z, 16, 4), torch.istft(z, 16, 5, window=HANN), torch.istft(z, 16, 4, 12, HANN[:12])),
-         (torch.randn(2, 9, 7, dtype=torch.complex64),), [(torch.randn(3, 9, 12, dtype=torch.complex64),)], {0: {0: "b", 2: "t"}}, OPSETS),
+         (torch.randn(2, 9, 7, dtype=torch.complex64),), [(torch.randn(3, 9, 12, dtype=torch.complex64),)], {0: {0: "b", 2: "t"}}, BOTH),
     Case("istft_complex", lambda z: torch.istft(z, 16, 4, window=HANN, onesided=False, return_complex=True), (torch.randn(2, 16, 7, dtype=torch.complex64),),
          [(torch.randn(3, 16, 12, dtype=torch.complex64),)], {0: {0: "b", 2: "t"}}, FEW),
     Case("istft_long", lambda z: (torch.istft(z, 2048, 512, window=torch.hann_window(2048)), torch.istft(z, 2048, 600, window=torch.hann_window(2048))),

@@ -314,7 +314,7 @@ def reciprocal(g: Builder, self: Value) -> Value:
 # ---------------------------------------------------------------------- sign and size
 
 
-@aten("neg", "negative")
+@aten("neg", "negative", "_neg_view")
 def neg(g: Builder, self: Value) -> Value:
     """neg(Tensor self) -> Tensor. ONNX Neg."""
     return g.op("Neg", self)

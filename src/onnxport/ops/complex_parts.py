@@ -23,7 +23,7 @@ _MOVING = """
     channel_shuffle native_channel_shuffle unfold unfold_copy split unsafe_split split_copy split_with_sizes unsafe_split_with_sizes
     split_with_sizes_copy chunk unsafe_chunk tensor_split hsplit vsplit dsplit unbind unbind_copy select select_copy slice slice_copy
     narrow narrow_copy index _unsafe_index masked_select index_select take gather take_along_dim repeat tile repeat_interleave tril triu
-    diagonal diagonal_copy diag_embed diag diagflat sum_to_size trace neg negative positive contiguous clone detach detach_copy alias
+    diagonal diagonal_copy diag_embed diag diagflat sum_to_size trace neg negative _neg_view positive contiguous clone detach detach_copy alias
     alias_copy lift lift_fresh lift_fresh_copy cpu cuda resolve_conj resolve_neg pin_memory reflection_pad1d reflection_pad2d
     reflection_pad3d replication_pad1d replication_pad2d replication_pad3d _pad_circular nan_to_num zero as_strided sum mean cumsum
     fft_fftshift fft_ifftshift"""

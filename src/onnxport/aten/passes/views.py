@@ -86,6 +86,10 @@ def _conj(make: Maker, node: Node, parent: Value, child: Value) -> Value:
     return child if _is_real(node, parent) else make.emit("aten::conj_physical", "", parent, self=child)
 
 
+def _negated(make: Maker, node: Node, parent: Value, child: Value) -> Value:
+    return make.emit("aten::neg", "", parent, self=child)
+
+
 def _resolved(make: Maker, node: Node, parent: Value, child: Value) -> Value:
     """A copy where the tensor was conjugated, which nobody knows here."""
     return child if _is_real(node, parent) else refuse(make, node, parent, child)
@@ -278,7 +282,8 @@ _TABLE: dict[str, tuple[Callable[[Node, Value], bool], PutBack]] = {
     **dict.fromkeys(("contiguous", "to", "type_as", "sum_to_size"), (_same_layout, _unchanged)),
     "positive": (_always, _unchanged), "conj_physical": (_is_real, _unchanged),
     **dict.fromkeys(("conj", "_conj"), (_always, _conj)), **dict.fromkeys(("resolve_conj", "resolve_neg"), (_always, _resolved)),
-    "real": (_always, _real), "imag": (_always, _imag), "view_as_real": (_always, _view_as_real), "view_as_complex": (_always, _view_as_complex),
+    "_neg_view": (_always, _negated), "real": (_always, _real), "imag": (_always, _imag),
+    "view_as_real": (_always, _view_as_real), "view_as_complex": (_always, _view_as_complex),
     **dict.fromkeys(_DROPOUTS, (_inactive, _unchanged)),
     **dict.fromkeys(("view", "view_as", "_unsafe_view", "unflatten", "_reshape_alias", "atleast_1d", "atleast_2d", "atleast_3d"),
                     (_always, _reshape)),
@@ -290,7 +295,7 @@ _TABLE: dict[str, tuple[Callable[[Node, Value], bool], PutBack]] = {
     "as_strided": (_always, _as_strided), "select": (_always, _select), "slice": (_always, _slice), "narrow": (_always, _narrow),
     **dict.fromkeys(("diagonal", "linalg_diagonal"), (_always, _diagonal)),
     **dict.fromkeys(("expand", "expand_as", "broadcast_to"), (_always, _expand)),
-    **dict.fromkeys(("unfold", "_neg_view"), (_always, refuse)),
+    "unfold": (_always, refuse),
     **{name[6:]: (_always, refuse) for name in _PIECES},
 }
 _TABLE = {f"aten::{name}": row for name, row in _TABLE.items()}
