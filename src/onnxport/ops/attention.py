@@ -12,7 +12,7 @@ from onnxport import errors
 from onnxport.ops import random
 from onnxport.ops.reduction import logsumexp
 from onnxport.ops.registry import aten
-from onnxport.ops.support import rank_of, shape_of
+from onnxport.ops.support import cast, rank_of, shape_of
 from onnxport.target import dims
 from onnxport.target.builder import Builder
 from onnxport.target.dims import Size
@@ -243,6 +243,6 @@ def flash_attention_for_cpu(g: Builder, query: Value, key: Value, value: Value, 
     Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)
     """
     result, scores = attention(g, query, key, value, attn_mask, dropout_p, is_causal, scale, False)
-    return result, logsumexp(g, scores, -1)
+    return result, logsumexp(g, cast(g, scores, DataType.DOUBLE if scores.dtype == DataType.DOUBLE else DataType.FLOAT), -1)
 
 
