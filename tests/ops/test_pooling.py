@@ -19,8 +19,7 @@ def r(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
 HW = {0: {0: "n", 2: "h", 3: "w"}}
 IMAGES = [(r(1, 3, 18, 7),), (r(3, 3, 5, 14),), (r(1, 3, 4, 4),)]
 EXTRA = (7, 9, 10, 11, 18, 22, NEWEST)
-NO_DILATION = dict.fromkeys((7, 9), "needs opset 10")
-NO_PLACES = {7: "needs opset 8"}
+NO_WINDOWS = {7: "NonZero needs opset 9"}  # windows of dynamic sizes
 DOUBLE = r(2, 3, 9, 8, dtype=torch.float64)
 F_FRACTIONAL = {2: F.fractional_max_pool2d, 3: F.fractional_max_pool3d}
 
@@ -32,7 +31,7 @@ def s01(*shape: int) -> torch.Tensor:
 CASES = [
     Case("max", lambda x: F.max_pool2d(x, 2), (r(2, 3, 9, 8),), IMAGES, "all", EXTRA),
     Case("max_padded", lambda x: F.max_pool2d(x, (3, 2), (2, 3), (1, 0)), (r(2, 3, 9, 8),), IMAGES, HW, EXTRA),
-    Case("max_dilated", lambda x: F.max_pool2d(x, 2, 1, 1, dilation=2), (r(2, 3, 9, 8),), IMAGES, HW, EXTRA, NO_DILATION),
+    Case("max_dilated", lambda x: F.max_pool2d(x, 2, 1, 1, dilation=2), (r(2, 3, 9, 8),), IMAGES, HW, EXTRA, NO_WINDOWS),
     Case("max_ceil", lambda x: F.max_pool2d(x, 3, 2, 1, ceil_mode=True), (r(2, 3, 9, 8),), IMAGES, HW, EXTRA),
     Case("max_ceil_static", lambda x: F.max_pool2d(x, 3, 2, ceil_mode=True), (r(2, 3, 9, 8),), [(r(2, 3, 9, 8),)], {0: {0: "n"}}, EXTRA),
     Case("max_1d", lambda x: F.max_pool1d(x, 3, 2, 1), (r(2, 3, 9),), [(r(1, 3, 4),)], "all"),
@@ -46,8 +45,8 @@ CASES = [
            [(r(1, 3, 6, 7, dtype=dtype),)], HW)
       for dtype in (torch.int64, torch.int32, torch.uint8, torch.int8)),
     Case("max_empty", lambda x: F.max_pool2d(x, 2), (r(0, 3, 4, 4),)),
-    Case("places", lambda x: F.max_pool2d(x, 3, 2, 1, return_indices=True), (r(2, 3, 9, 8),), IMAGES, HW, EXTRA, NO_PLACES),
-    Case("places_ceil", lambda x: F.max_pool2d(x, 3, 2, 1, 2, True, True), (r(2, 3, 9, 8),), IMAGES, HW, refused={9: "needs opset 10"}),
+    Case("places", lambda x: F.max_pool2d(x, 3, 2, 1, return_indices=True), (r(2, 3, 9, 8),), IMAGES, HW, EXTRA, NO_WINDOWS),
+    Case("places_ceil", lambda x: F.max_pool2d(x, 3, 2, 1, 2, True, True), (r(2, 3, 9, 8),), IMAGES, HW),
     Case("places_1d_3d", lambda x, y: (*F.max_pool1d(x, 2, return_indices=True), *F.max_pool3d(y, 2, return_indices=True)),
          (r(2, 3, 9), r(2, 3, 4, 5, 6))),
     Case("places_unbatched", lambda x: F.max_pool2d(x, 2, return_indices=True), (r(3, 9, 8),), [(r(3, 4, 5),)], {0: {1: "h", 2: "w"}}),
@@ -96,6 +95,11 @@ CASES = [
     Case("unpool_1d_3d", lambda x, y: (F.max_unpool1d(*F.max_pool1d(x, 2, return_indices=True), 2, output_size=(9,)),
                                        F.max_unpool3d(*F.max_pool3d(y, 2, return_indices=True), 2, output_size=(4, 3, 7))),
          (r(2, 3, 9), r(2, 3, 4, 3, 7))),
+    Case("max_dilated_with_indices", lambda x: F.max_pool2d(x, (3, 2), 2, 1, dilation=(2, 1), return_indices=True), (r(2, 3, 9, 8),), [(r(1, 3, 12, 5),)],
+         {0: {0: "n", 2: "h", 3: "w"}}, (9, 11, NEWEST)),
+    Case("max_ceil_with_indices", lambda x: F.max_pool3d(x, 2, 3, ceil_mode=True, return_indices=True), (r(2, 3, 6, 7, 4),), [(r(1, 3, 5, 6, 8),)],
+         {0: {0: "n", 2: "d", 3: "h", 4: "w"}}, (11, 18, NEWEST)),
+    Case("max_ints_with_indices", lambda x: F.max_pool1d(x, 3, 2, 1, return_indices=True), (torch.arange(24).reshape(2, 3, 4) % 7 - 3,), opsets=(9, 18)),
     *(Case(f"fractional_{count}", lambda x, s, count=count: F_FRACTIONAL[count](x, 3, 2, _random_samples=s, return_indices=True),
            (r(2, 3, *range(5, 5 + count)), s01(2, 3, count)), [(r(1, 3, *[6] * count), s01(1, 3, count)), (r(2, 3, *[5] * count), s01(2, 3, count))],
            {0: {a: f"d{a}" for a in (0, 2, 3, 4)[:count + 1]}, 1: {0: "d0"}}, (9, 11, 18, NEWEST)) for count in (2, 3)),

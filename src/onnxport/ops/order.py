@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from onnxport import errors
+from onnxport.ops.indexing import gather
 from onnxport.ops.loops import scan
 from onnxport.ops.reduction import size_as
 from onnxport.ops.registry import aten
@@ -11,7 +12,7 @@ from onnxport.target import dims
 from onnxport.target.builder import Builder
 from onnxport.target.dims import Size
 from onnxport.target.dtypes import is_float
-from onnxport.target.sizes import reshape, unsqueeze
+from onnxport.target.sizes import expand, reshape, unsqueeze
 from onnxport.target.value import DataType, Value
 
 
@@ -75,7 +76,7 @@ def _nanmedian(g: Builder, x: Value, axis: int, keepdim: bool) -> tuple[Value, V
     values, indices = _smallest(g, x, shape_of(x)[axis], axis)
     numbers = g.op("ReduceSum", cast(g, g.op("Not", g.op("IsNaN", x)), DataType.INT64), g.const([axis]), keepdims=1)
     place = g.op("Div", g.op("Max", g.op("Sub", numbers, g.const(1)), g.const(0)), g.const(2))
-    found = [g.op("GatherElements", v, place, axis=axis) for v in (values, indices)]
+    found = [gather(g, v, axis, place) for v in (values, indices)]
     value, index = found if keepdim else [g.op("Squeeze", v, g.const([axis])) for v in found]
     return value, index
 
@@ -186,6 +187,6 @@ def _take(g: Builder, ordered: Value, place: Value, last: int, per_row: bool) ->
         return g.op("Gather", ordered, index, axis=last)
     if rank_of(index) < rank_of(ordered):
         index = unsqueeze(g, index, range(rank_of(ordered) - rank_of(index)))
-    return g.op("GatherElements", ordered, g.op("Expand", index, g.sizes([*shape_of(ordered)[:-1], shape_of(index)[-1]])), axis=last)
+    return gather(g, ordered, last, expand(g, index, [*shape_of(ordered)[:-1], shape_of(index)[-1]]))
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
-from onnxport import errors
 from onnxport.ops import windows
 from onnxport.ops.registry import aten
 from onnxport.ops.support import cast, pair, rank_of, shape_of
@@ -92,8 +92,8 @@ def max_pool(g: Builder, self: Value, kernel_size: Ints, stride: Ints = (), padd
     """
     window = Window(self, kernel_size, stride, padding, dilation, ceil_mode)
     x = window.batched(g, self)
-    if is_integer(x.dtype) and not kernels.runs("MaxPool", g.opset, x.dtype):
-        return _unbatched(g, _integer_max_pool(g, x, window), self)
+    if (is_integer(x.dtype) and not kernels.runs("MaxPool", g.opset, x.dtype)) or _beyond_max_pool(g, x, window, 1):
+        return _unbatched(g, _gathered(g, x, window, 1)[0], self)
     return _unbatched(g, _max_pool(g, x, window, 1)[0], self)
 
 
@@ -107,17 +107,24 @@ def max_pool_with_indices(g: Builder, self: Value, kernel_size: Ints, stride: In
     """
     window = Window(self, kernel_size, stride, padding, dilation, ceil_mode)
     x = window.batched(g, self)
-    if g.opset < 8:
-        raise errors.UnsupportedError(f"max pooling with indices needs opset 8 or higher (opset_version={g.opset} was asked)")
+    if x.dtype == DataType.INT64 or _beyond_max_pool(g, x, window, 2):
+        return [_unbatched(g, v, self) for v in _gathered(g, x, window, 2)]
     if is_integer(x.dtype):
-        if x.dtype == DataType.INT64:
-            raise errors.UnsupportedError("max pooling with indices of int64")
         values, places = _max_pool(g, cast(g, x, DataType.DOUBLE), window, 2)
         values = cast(g, values, x.dtype)  # type: ignore[arg-type]
     else:
         values, places = _max_pool(g, x, window, 2)
     places = g.op("Mod", places, g.scalar(dims.product(shape_of(x)[2:])))
     return [_unbatched(g, v, self) for v in (values, places)]
+
+
+def _beyond_max_pool(g: Builder, x: Value, window: Window, outputs: int) -> bool:
+    """Whether ONNX's MaxPool of this opset cannot give what is wanted: places, dilations, places where a last window may start behind the data."""
+    if g.opset < 10 and any(d != 1 for d in window.dilation):
+        return True
+    over = (not window.direct(g, x) or (window.ceil and g.opset < 10)) and any(
+        p >= k for p, k in zip(window.reached(x), window.kernel, strict=True))
+    return outputs == 2 and (g.opset < 8 or over)
 
 
 def _max_pool(g: Builder, x: Value, window: Window, outputs: int) -> list[Value]:
@@ -137,14 +144,32 @@ def _lowest(x: Value) -> float:
     return -(1 << bits[x.dtype]) if x.dtype in bits else 0 if is_integer(x.dtype) else float("-inf")
 
 
-def _integer_max_pool(g: Builder, x: Value, window: Window) -> Value:
-    """ONNX Gather for the windows, ReduceMax."""
-    wanted = window.result(x)
-    dtype = x.dtype if x.dtype in (DataType.INT64, DataType.INT32) else DataType.INT32
-    padded = window.fitted(g, cast(g, x, dtype), _lowest(x))
-    cut = windows.windows(g, padded, 2, window.kernel, window.stride, window.dilation)
-    largest = g.op("ReduceMax", cut, g.const([2 + 2 * i for i in range(window.count)]), keepdims=0)
-    return windows.crop(g, cast(g, largest, x.dtype), 2, wanted)  # type: ignore[arg-type]
+def _gathered(g: Builder, x: Value, window: Window, outputs: int) -> list[Value]:
+    """The maxima, and their places within the plane: where MaxPool takes not the dtype or the window. ONNX Gather, ReduceMax, ArgMax."""
+    wanted, before, count, volume = window.result(x), window.padding, window.count, dims.product(window.kernel)
+    dtype = x.dtype if x.dtype == DataType.INT64 or not is_integer(x.dtype) else DataType.INT32
+    padded = window.fitted(g, cast(g, x, dtype), _lowest(x))  # type: ignore[arg-type]
+    cut = windows.windows_last(g, padded, 2, window.kernel, window.stride, window.dilation)
+    counts = shape_of(cut)[2 + count:]
+    cut = sizes.reshape(g, cut, [*shape_of(x)[:2], volume, *counts])
+    made = [cast(g, g.op("ReduceMax", cut, g.const([2]), keepdims=0), x.dtype)]  # type: ignore[arg-type]
+    if outputs == 2:
+        which = g.op("ArgMax", cut, axis=2, keepdims=0)
+        place: Value | None = None
+        for i, (kernel, behind) in enumerate(zip(window.kernel, _behind(window.kernel), strict=True)):
+            step = g.op("Mod", g.op("Div", which, g.const(behind)), g.const(kernel))
+            first = g.op("Sub", windows.arange(g, counts[i], window.stride[i]), g.const(before[i]))
+            first = sizes.reshape(g, first, [counts[i], *[1] * (count - 1 - i)])
+            at = g.op("Add", g.op("Mul", step, g.const(window.dilation[i])), first)
+            place = at if place is None else g.op("Add", g.op("Mul", place, g.scalar(shape_of(x)[2 + i])), at)
+        assert place is not None
+        made.append(place)
+    return [windows.crop(g, v, 2, wanted) for v in made]
+
+
+def _behind(kernel: Sequence[int]) -> list[int]:
+    """For each dim how many elements of a window one step along it passes."""
+    return [math.prod(kernel[i + 1:]) for i in range(len(kernel))]
 
 
 @aten("max_unpool2d", "max_unpool3d")
