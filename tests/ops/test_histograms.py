@@ -69,6 +69,7 @@ NUMBERS = [
     case("igammac", torch.igammac, A, AT, others=[(torch.rand(3, 1) * 50, torch.rand(4) * 60)], dynamic="all"),
     case("igamma_double", lambda a, x: (torch.igamma(a, x), torch.igammac(a, x)), A.double(), AT.double(), rtol=1e-9, atol=1e-12),
     case("igamma_great", torch.igamma, torch.full((3,), 5000.0), torch.tensor([4900.0, 5000.0, 5100.0])),
+    case("igamma_many", lambda a, x: (torch.igamma(a, x), torch.igammac(a, x)), torch.rand(900) * 300, torch.rand(900) * 400),
     case("igamma_empty", torch.igamma, torch.rand(0, 1), torch.rand(3)),
 ]
 GRADIENTS = [

@@ -13,7 +13,8 @@ from onnxport.target.builder import Builder
 from onnxport.target.value import DataType, Value
 
 DOUBLE = DataType.DOUBLE
-_TURNS = 1 << 24  # some 6 * sqrt(a) are needed
+_TURNS = 1 << 20  # some 6 * sqrt(a) are needed
+_STILL = 1e-15  # a factor may go on changing by the last bit
 _TINY = 1e-300
 
 
@@ -63,7 +64,7 @@ def _until_still(g: Builder, states: list[Value], step: Callable[[Value, list[Va
     """The first state, which every turn changes by a factor or a sum; the last one says by how much."""
 
     def more(turn: Value, after: list[Value]) -> Value:
-        changes = g.op("Less", g.const(2e-16, DOUBLE), after[-1])
+        changes = g.op("Less", g.const(_STILL, DOUBLE), after[-1])
         return cast(g, g.op("ReduceMax", g.op("Concat", g.op("Reshape", cast(g, changes, DataType.INT32), g.const([-1])),
                                               g.const([0], DataType.INT32), axis=0), keepdims=0), DataType.BOOL)
 
