@@ -59,8 +59,7 @@ def lu_unpack(g: Builder, LU_data: Value, LU_pivots: Value, unpack_data: bool = 
     order = permutation(g, LU_pivots, m, dtype) if unpack_pivots else nothing
     if not unpack_data:
         return order, nothing, nothing
-    ones = sliced(g, identity(g, m, dtype), 1, 0, k)
-    lower = g.op("Add", triangle(g, sliced(g, LU_data, last, 0, k), False, -1), ones)
+    lower = g.op("Add", triangle(g, sliced(g, LU_data, last, 0, k), False, -1), identity(g, m, dtype, k))
     return order, lower, triangle(g, sliced(g, LU_data, last - 1, 0, k), True)
 
 

@@ -17,7 +17,7 @@ from onnxport.ops.loops import repeated
 from onnxport.ops.matrices import diagonal_of, identity, is_zero, swapped, triangle
 from onnxport.ops.orthogonal import orthogonal, reflections
 from onnxport.ops.pieces import sliced
-from onnxport.ops.reduction import reduce
+from onnxport.ops.reduction import reduce, size_as
 from onnxport.ops.support import rank_of, shape_of
 from onnxport.target import dims
 from onnxport.target.builder import Builder
@@ -114,13 +114,14 @@ def _round(g: Builder, x: Value, measured: Size, half: Size) -> tuple[Value, Val
     half_tangent = g.op("Div", sine, g.op("Add", one, cosine))
     new_left = g.op("Sub", left, g.op("Mul", sine, g.op("Add", right, g.op("Mul", half_tangent, left))))
     new_right = g.op("Add", right, g.op("Mul", sine, g.op("Sub", left, g.op("Mul", half_tangent, right))))
-    return g.op("Concat", new_left, new_right, axis=last), _open(g, aa, bb, ab)
+    return g.op("Concat", new_left, new_right, axis=last), _open(g, aa, bb, ab, measured)
 
 
-def _open(g: Builder, aa: Value, bb: Value, ab: Value) -> Value:
-    """How many pairs are further from right angles than rounding explains."""
+def _open(g: Builder, aa: Value, bb: Value, ab: Value, terms: Size) -> Value:
+    """How many pairs are further from right angles than the rounding of sums of so many terms explains."""
     eps = epsilon(aa)
-    allowed = g.op("Mul", g.op("Mul", g.op("Sqrt", aa), g.op("Sqrt", bb)), g.const(16 * eps, aa.dtype))
+    rounding = g.op("Mul", size_as(g, terms + 512, aa.dtype), g.const(eps / 32, aa.dtype))
+    allowed = g.op("Mul", g.op("Mul", g.op("Sqrt", aa), g.op("Sqrt", bb)), rounding)
     allowed = g.op("Add", allowed, g.const(eps * eps, aa.dtype))
     open_ = g.op("Cast", g.op("Less", allowed, g.op("Abs", ab)), to=DataType.INT64)
     return reduce(g, "ReduceSum", open_, list(range(rank_of(open_))), False)
@@ -167,7 +168,7 @@ def singular(g: Builder, a: Value, full_matrices: bool) -> tuple[Value, Value, V
         return swapped(g, uh), values, swapped(g, v)
     last, k = len(batch) + 1, dims.minimum(m, n)
     if k == 0:
-        square = [sliced(g, identity(g, size, a.dtype), 1, 0, size if full_matrices else 0) for size in (m, n)]
+        square = [identity(g, size, a.dtype, size if full_matrices else 0) for size in (m, n)]
         u, v = (expand(g, x, [*batch, *shape_of(x)]) for x in square)
         return u, filled(g, (*batch, 0), 0.0, a.dtype), swapped(g, v)
     found = rotated(g, a)

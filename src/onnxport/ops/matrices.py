@@ -36,9 +36,9 @@ def row_numbers(g: Builder, size: Size) -> Value:
     return unsqueeze(g, count_up(g, size), [1])
 
 
-def identity(g: Builder, size: Size, dtype: DataType | None) -> Value:
-    """The identity matrix."""
-    return g.op("EyeLike", filled(g, [size, size], 0, dtype))
+def identity(g: Builder, size: Size, dtype: DataType | None, columns: Size | None = None) -> Value:
+    """The identity matrix, or its first columns."""
+    return g.op("EyeLike", filled(g, [size, size if columns is None else columns], 0, dtype))
 
 
 def triangle(g: Builder, x: Value, upper: bool, offset: int = 0) -> Value:

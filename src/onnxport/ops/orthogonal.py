@@ -73,7 +73,7 @@ def reflected(g: Builder, packed: Value, factors: Value, x: Value, backwards: bo
 def orthogonal(g: Builder, packed: Value, factors: Value, columns: Size) -> Value:
     """The first columns of the product of all reflections, (..., m, columns)."""
     *batch, m, _ = shape_of(packed)
-    start = sliced(g, identity(g, m, packed.dtype), 1, 0, columns)
+    start = identity(g, m, packed.dtype, columns)
     return reflected(g, packed, factors, expand(g, start, [*batch, m, columns]), backwards=True)
 
 
