@@ -88,7 +88,7 @@ def build(call: Call, traced: Traced, options: Options, foreign: Any = None) -> 
     builder = Builder(options.opset, fold_parameters=options.constant_folding and options.export_params and not training)
     builder.versions, builder.training_forms = options.custom_opsets, training
     builder.apart = Apart() if options.functions else None
-    if foreign is None and any(node.op == "prim::PythonOp" for node in walk(graph.block)):
+    if foreign is None and any(node.op.startswith(_TRANSLATED) for node in walk(graph.block)):
         foreign = translators(options, needed=True)
     lowering = Lowering(graph, builder, face.input_shapes, weights_as_inputs=not options.export_params, decompositions=decompositions,
                         foreign=foreign)
@@ -117,6 +117,7 @@ def mutated_outputs(lowering: Lowering, lowered: Lowered, face: Interface, optio
     return outputs
 
 
+_TRANSLATED = ("prim::PythonOp", "onnx_symbolic::")  # nodes that bring their translation along
 _KEPT = {OperatorExportTypes.ONNX_FALLTHROUGH: "domain", OperatorExportTypes.ONNX_ATEN_FALLBACK: "aten",
          OperatorExportTypes.ONNX_ATEN: "all aten", OperatorExportTypes.RAW: "domain"}
 

@@ -483,10 +483,13 @@ def tree_paths(spec: Any) -> list[str]:
 
 
 def decomposition(overload: Any) -> Callable[..., Any] | None:
-    """What PyTorch itself computes an operator from: a function of its decomposition tables, or that of a composite operator."""
+    """What PyTorch itself computes an operator from: a function of its decomposition tables, or that of a composite operator, or of one
+    of `torch.onnx.ops` (`Attention.opset23`)."""
     import torch._decomp
 
     found = torch._decomp.decomposition_table.get(overload)
+    if found is None and getattr(overload, "namespace", "") == "onnx":
+        found = importlib.import_module("torch.onnx.ops").aten_decompositions().get(overload)
     if found is not None:
         return found
     try:

@@ -14,7 +14,7 @@ from onnxport.capture import schema as schemas
 from onnxport.capture import scratch as jit
 from onnxport.capture import torch_private
 from onnxport.lower import scalars, structural
-from onnxport.symbolics import calling
+from onnxport.symbolics import calling, symbolic_operator
 from onnxport.symbolics.context import ATEN_DOMAIN, GraphContext
 from onnxport.symbolics.registry import Snapshot
 from onnxport.symbolics.table import Table
@@ -60,6 +60,8 @@ class Foreign:
             return lambda low, node, args: self._registered(low, node, args, *found)
         if node.op == calling.PYTHON and "function" in node.args:
             return _python_op
+        if node.op.startswith(symbolic_operator.NAMESPACE):
+            return symbolic_operator.lower
         return _replace_by_aten if self.keep == "all aten" and _is_aten(node) and not _is_python(node) else None
 
     def fallback(self, node: Node) -> Handler | None:
