@@ -13,7 +13,7 @@ import torch
 from onnxport import errors
 from onnxport.ops import windows
 from onnxport.ops.adaptive_pooling import along_axis
-from onnxport.ops.support import cast
+from onnxport.ops.support import cast, shape_of
 from onnxport.target import dims, sizes
 from onnxport.target.builder import Builder
 from onnxport.target.dims import Size
@@ -203,7 +203,12 @@ def weighted(g: Builder, x: Value, axis: int, a: Axis, way: Way) -> Value:
     wide = DataType.DOUBLE if x.dtype == DataType.DOUBLE else DataType.FLOAT
     matrix = _weights(g, a, way, wide)
     assert x.dtype is not None
-    return cast(g, along_axis(g, cast(g, x, wide), axis, matrix), x.dtype)
+    wider = cast(g, x, wide)
+    if not a.static and way.mode == "cubic" and not way.antialias:
+        rank = len(shape_of(x))
+        pads = [_BEYOND if i == axis else 0 for i in range(rank)]
+        wider = g.op("Pad", wider, g.const([*pads, *pads]), mode="edge")
+    return cast(g, along_axis(g, wider, axis, matrix), x.dtype)
 
 
 def _weights(g: Builder, a: Axis, way: Way, dtype: DataType) -> Value:
@@ -211,17 +216,53 @@ def _weights(g: Builder, a: Axis, way: Way, dtype: DataType) -> Value:
     if a.static:
         return g.const(_weights_of_torch(a, way, to_torch(dtype)))
     if way.antialias:
-        raise errors.UnsupportedError("antialiased interpolation of dynamic sizes needs opset 18 or higher, float32 and "
-                                      f"align_corners=False (opset_version={g.opset} was asked)")
-    if way.mode == "cubic":
-        raise errors.UnsupportedError("bicubic interpolation of dynamic sizes needs opset 11 or higher and float32 "
-                                      f"(opset_version={g.opset} was asked)")
+        return _antialiased_weights(g, a, way, dtype)
     place = _corner_source(g, a, dtype) if way.align_corners else _middle_source(g, a, dtype)
+    if way.mode == "cubic":
+        return _filtered(g, _distances(g, place, a.size, _BEYOND, dtype), way, dtype)
     # A pixel's weight falls from 1 at its place to 0 at its neighbours'.
     inside = g.op("Min", g.op("Max", place, g.const(0.0, dtype)), g.op("Cast", g.scalar(a.size - 1), to=dtype))
-    pixels = g.op("Cast", windows.arange(g, a.size), to=dtype)
-    distance = g.op("Abs", g.op("Sub", sizes.unsqueeze(g, inside, [1]), pixels))
-    return g.op("Max", g.op("Sub", g.const(1.0, dtype), distance), g.const(0.0, dtype))
+    return _filtered(g, _distances(g, inside, a.size, 0, dtype), way, dtype)
+
+
+_BEYOND = 2  # so many pixels before the first and behind the last take part in cubic interpolation: the edge, repeated
+
+
+def _distances(g: Builder, places: Value, size: Size, beyond: int, dtype: DataType) -> Value:
+    """(out, in): how far each pixel, and as many as `beyond` at either end, is from each place."""
+    pixels = g.op("Cast", windows.arange(g, size + 2 * beyond), to=dtype)
+    if beyond:
+        pixels = g.op("Sub", pixels, g.const(float(beyond), dtype))
+    return g.op("Abs", g.op("Sub", sizes.unsqueeze(g, places, [1]), pixels))
+
+
+def _filtered(g: Builder, distance: Value, way: Way, dtype: DataType) -> Value:
+    """The weight of a pixel by its distance: a tent over two pixels, or the cubic of R. Keys over four."""
+    def number(value: float) -> Value:
+        return g.const(value, dtype)
+
+    def polynomial(first: float, *rest: float) -> Value:
+        total = number(first)
+        for each in rest:
+            total = g.op("Add", g.op("Mul", total, distance), number(each))
+        return total
+
+    if way.mode == "linear":
+        return g.op("Max", g.op("Sub", number(1.0), distance), number(0.0))
+    c = way.attributes()["cubic_coeff_a"]
+    near, far = polynomial(c + 2, -(c + 3), 0.0, 1.0), polynomial(c, -5 * c, 8 * c, -4 * c)
+    outer = g.op("Where", g.op("Less", distance, number(2.0)), far, number(0.0))
+    return g.op("Where", g.op("Less", distance, number(1.0)), near, outer)
+
+
+def _antialiased_weights(g: Builder, a: Axis, way: Way, dtype: DataType) -> Value:
+    """The filter as wide as an output pixel where that is wider than one of the input's; what each adds, by what all do."""
+    half, one = g.const(0.5, dtype), g.const(1.0, dtype)
+    ratio = _corner_ratio(g, a, dtype) if way.align_corners else _ratio(g, a, dtype)
+    middles = g.op("Mul", g.op("Add", g.op("Cast", windows.arange(g, a.out), to=dtype), half), ratio)
+    distance = _distances(g, g.op("Sub", middles, half), a.size, 0, dtype)
+    weights = _filtered(g, g.op("Div", distance, g.op("Max", ratio, one)), way, dtype)
+    return g.op("Div", weights, g.op("ReduceSum", weights, g.const([1]), keepdims=1))
 
 
 def _weights_of_torch(a: Axis, way: Way, dtype: torch.dtype) -> torch.Tensor:
@@ -262,9 +303,14 @@ def _exact_source(g: Builder, a: Axis, dtype: DataType) -> Value:
 
 
 def _corner_source(g: Builder, a: Axis, dtype: DataType) -> Value:
-    """o (in - 1) / (out - 1); 0 for a single output pixel."""
-    ratio = g.op("Div", _number(g, a.size - 1, dtype), _number(g, dims.maximum(a.out - 1, 1), dtype))
-    return g.op("Mul", g.op("Cast", windows.arange(g, a.out), to=dtype), ratio)
+    """o (in - 1) / (out - 1)."""
+    return g.op("Mul", g.op("Cast", windows.arange(g, a.out), to=dtype), _corner_ratio(g, a, dtype))
+
+
+def _corner_ratio(g: Builder, a: Axis, dtype: DataType) -> Value:
+    """(in - 1) / (out - 1); 0 for a single output pixel."""
+    more = a.out - 1
+    return g.op("Div", _number(g, (a.size - 1) * dims.minimum(more, 1), dtype), _number(g, dims.maximum(more, 1), dtype))
 
 
 def _number(g: Builder, size: Size, dtype: DataType) -> Value:
