@@ -12,6 +12,7 @@ import numpy as np
 import onnxruntime
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 import onnxport
 
@@ -42,6 +43,7 @@ def test_wrong_options_are_named(options: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize(("value", "message"), [
     (np.ones((2, 3), np.float32), "numpy array.*torch.from_numpy"),
     (torch.ones(2, 3, device="meta"), "meta device"),
+    (FakeTensorMode().from_tensor(torch.ones(2, 3)), "fake tensor"),
     (torch.nested.nested_tensor([torch.ones(3)]), "nested"),
     (torch.ones(2, 3).to_sparse(), "dense"),
 ])
@@ -50,9 +52,15 @@ def test_inputs_that_cannot_be(value: Any, message: str) -> None:
         onnxport.export(nn.Linear(3, 4), (value,))
 
 
+def imagined() -> nn.Module:
+    with FakeTensorMode():
+        return nn.Linear(3, 4)
+
+
 @pytest.mark.parametrize(("model", "message"), [
     (nn.LazyLinear(4), "no shape yet.*run the model once"),
     (nn.Linear(3, 4, device="meta"), "meta device"),
+    (imagined(), "fake tensor"),
 ])
 def test_models_that_cannot_run(model: Any, message: str) -> None:
     with pytest.raises(onnxport.errors.ArgumentError, match=message):

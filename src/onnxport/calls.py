@@ -95,8 +95,16 @@ def _check_list(leaf: structure.Leaf) -> None:
 def _check_tensor(leaf: structure.Leaf, tensor: torch.Tensor) -> None:
     if tensor.layout != torch.strided or tensor.is_nested:
         raise errors.ArgumentError(f"the input {leaf.path} is a {'nested' if tensor.is_nested else tensor.layout} tensor; ONNX inputs are dense")
-    if tensor.device.type == "meta":
-        raise errors.ArgumentError(f"the input {leaf.path} is on the meta device and has no numbers; pass a real one, with which the model can run")
+    kind = _imagined(tensor)
+    if kind:
+        raise errors.ArgumentError(f"the input {leaf.path} is {kind} and has no numbers; pass a real one, with which the model can run")
+
+
+def _imagined(tensor: torch.Tensor) -> str | None:
+    """How a tensor comes to have no numbers, if it has none. A fake tensor names the device that it stands for."""
+    if getattr(tensor, "fake_mode", None) is not None:
+        return "a fake tensor"
+    return "on the meta device" if tensor.device.type == "meta" else None
 
 
 def _check_weights(model: Any) -> None:
@@ -106,8 +114,9 @@ def _check_weights(model: Any) -> None:
     for name, tensor in (*model.named_parameters(), *model.named_buffers()):
         if torch.nn.parameter.is_lazy(tensor):
             raise errors.ArgumentError(f"the parameter {name!r} has no shape yet (a lazy module): run the model once before exporting it")
-        if tensor.device.type == "meta":
-            raise errors.ArgumentError(f"the model's {name!r} is on the meta device and has no numbers: load its weights first")
+        kind = _imagined(tensor)
+        if kind:
+            raise errors.ArgumentError(f"the model's {name!r} is {kind} and has no numbers: load its weights first")
 
 
 def _split(args: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
