@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import io
+import itertools
 import os
 import pathlib
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -496,6 +499,30 @@ def test_pair_is_consistent_at_every_step(links: bool, tmp_path: pathlib.Path, m
     assert listed(tmp_path) == ["m.onnx", "m.onnx.data"]
     assert loaded(path)["w"][0, 0] == 1
     onnx.checker.check_model(str(path))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no lock of a folder there")
+def test_two_at_once_do_not_share_a_pair(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch):
+    path = tmp_path / "m.onnx"
+    save.write(handmade.identities({"w": BIG}), path, external_data=True)
+    steps: list[int] = []
+    real = os.replace
+
+    def replace(*args: Any) -> None:
+        steps.append(threading.get_ident())
+        time.sleep(0.02)  # time for the other to come between
+        real(*args)
+
+    monkeypatch.setattr(os, "replace", replace)
+    writers = [threading.Thread(target=save.write, args=(handmade.identities({"w": BIG + k}), path), kwargs={"external_data": True})
+               for k in (1, 2)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert [len(list(group)) for _, group in itertools.groupby(steps)] == [3, 3]
+    assert first_weight(path) in (1, 2)
+    assert listed(tmp_path) == ["m.onnx", "m.onnx.data"]
 
 
 @pytest.mark.parametrize("step", range(4))

@@ -228,21 +228,43 @@ def _write_pair(model: ir.Model, path: str, threshold: int) -> None:
     with _Temporaries(path) as temporary:
         final = temporary.write(model_file(data_path))
         data = temporary.write(lambda put: _put_data(put, layout), like=data_path)
-        if not os.path.lexists(data_path):
-            os.replace(data, data_path)
-            os.replace(final, path)
-            return
-        bridge = temporary.write(model_file(data))
+        with _alone(temporary.folder):
+            _step_over(path, data_path, final, data, temporary, lambda: temporary.write(model_file(data)))
+
+
+def _step_over(path: str, data_path: str, final: str, data: str, temporary: _Temporaries, write_bridge: Callable[[], str]) -> None:
+    """Gives the finished files `final` and `data` the names `path` and `data_path`, over a bridge where there is data of that name."""
+    if not os.path.lexists(data_path):
+        os.replace(data, data_path)
+        os.replace(final, path)
+        return
+    bridge = write_bridge()
+    try:
+        os.replace(bridge, path)
         try:
-            os.replace(bridge, path)
-            try:
-                _second_name(data, data_path, temporary)
-            finally:  # an interrupt must not leave a model without its weights
-                if not os.path.lexists(data) or _same_file(data, data_path):
-                    os.replace(final, path)
-        finally:
-            if os.path.lexists(final) and not os.path.lexists(bridge):  # stopped on the bridge, which needs its data
-                temporary.keep(data)
+            _second_name(data, data_path, temporary)
+        finally:  # an interrupt must not leave a model without its weights
+            if not os.path.lexists(data) or _same_file(data, data_path):
+                os.replace(final, path)
+    finally:
+        if os.path.lexists(final) and not os.path.lexists(bridge):  # stopped on the bridge, which needs its data
+            temporary.keep(data)
+
+
+@contextlib.contextmanager
+def _alone(folder: str) -> Iterator[None]:
+    """Inside, no other thread or process is: two exports to one path would else pair the model of one with the weights of the other.
+
+    Where the system has no such locks (Windows, some network file systems), it is up to the caller.
+    """
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(ImportError, OSError):
+            import fcntl
+
+            descriptor = os.open(folder, os.O_RDONLY)
+            stack.callback(os.close, descriptor)  # gives the lock back
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
 
 
 def _second_name(data: str, data_path: str, temporary: _Temporaries) -> None:
