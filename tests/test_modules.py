@@ -107,7 +107,6 @@ STATIC = {"CTCLoss", "FractionalMaxPool2d", "FractionalMaxPool3d"}  # the first 
 REFUSED = {
     "AdaptiveLogSoftmaxWithLoss": "squeeze of dim 0", "CrossMapLRN2d": "resize_as_",
 }
-REFUSED_9 = {"MultiLabelMarginLoss": "needs opset 11"}
 
 
 def batched(inputs: Args, size: int) -> Args:
@@ -123,6 +122,6 @@ def test_module(name: str, opset: int) -> None:
     with torch.no_grad():
         model(*inputs)  # a lazy one gets its sizes
     dynamic = None if name in STATIC else {index: {0: "n"} for index in range(len(inputs))}
-    refused = {**REFUSED, **(REFUSED_9 if opset == 9 else {})}
+    refused = REFUSED
     others = [] if dynamic is None else [batched(inputs, 1), batched(inputs, 5)]
     check(Case(name, model, inputs, others, dynamic, refused={opset: refused[name]} if name in refused else {}), opset)

@@ -14,6 +14,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import onnxport
+from onnxport.capture import torch_private
 
 Tensor = torch.Tensor
 layer = nn.Linear(3, 3)
@@ -103,6 +104,15 @@ def test_a_derivative_that_branches_on_a_size_is_refused() -> None:
     function = gradient(lambda self, z: torch.tanh(z) if z.shape[0] > 3 else z ** 3)
     with pytest.raises(onnxport.errors.CaptureError, match=r"test_transforms\.py:\d+"):
         onnxport.export(Model(function), torch.randn(4, 3), io.BytesIO(), input_names=["x"], dynamic_axes={"x": {0: "n"}})
+
+
+def test_a_number_read_from_a_tensor_is_a_condition() -> None:
+    """Symbolic tracing takes the example's number where an index has to be a number of Python, and says nothing."""
+    x, row = torch.randn(4, 3), torch.tensor(-2)
+    _, found = torch_private.symbolically(lambda weights, x, i: x[i.item()], [], (x, row), [set(), set()])
+    assert found
+    _, found = torch_private.symbolically(lambda weights, x, i: x * i.item() + x[-2], [], (x, row), [set(), set()])
+    assert not found
 
 
 @pytest.mark.parametrize("way", ["func.grad", "tanh", "vmap-in-vmap"])

@@ -47,6 +47,8 @@ TRACED_ONLY = {
     **dict.fromkeys(("histogram", "histogram_edges", "histogramdd"), "torch.export refuses the model: UnsupportedOperatorException"),
     **dict.fromkeys([f"lstsq{tail}" for tail in ("", "_wide", "_vector", "_gels", "_gels_dynamic", "_gelsd", "_gelss_batch")], "DynamicOutputShapeException"),
 }
+if torch.__version__ < "2.14":  # whose torch.export makes a plain number of an index that is written to
+    TRACED_ONLY["put_row"] = "data-dependent expression"
 _OTHER_WORDS = "torch.export refuses"  # how a refusal of a table reads through torch.export
 _TORCH_OF_NUMPY_BFLOAT16 = "bfloat16"
 

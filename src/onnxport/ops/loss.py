@@ -283,6 +283,42 @@ def multi_margin_loss(g: Builder, self: Value, target: Value, p: Number = 1, mar
     return reduced(g, g.op("ReduceMean", over, g.const([axis]), keepdims=0), reduction)
 
 
+@aten
+def multilabel_margin_loss(g: Builder, self: Value, target: Value, reduction: int = 1) -> Value:
+    """multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor"""
+    return multilabel_margin_loss_forward(g, self, target, reduction)[0]
+
+
+@aten
+def multilabel_margin_loss_forward(g: Builder, self: Value, target: Value, reduction: int) -> list[Value]:
+    """multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction) -> (Tensor output, Tensor is_target)
+
+    Both (N, C) or (C,): the labels of a row end at its first negative number. Sum over the labels y and the classes j that are no
+    labels of max(0, 1 - x[y] + x[j]), / C. PyTorch's own decomposition gives other numbers up to torch 2.13.
+    """
+    if rank_of(self) == 0:
+        self, target = sizes.reshape(g, self, [1]), sizes.reshape(g, target, [1])
+    axis = rank_of(self) - 1
+    zero = number(g, 0, self)
+    hit = hits(g, _labels(g, target), shape_of(self)[axis], axis + 1)  # (*, label, class)
+    counts = g.op("Cast", hit, to=self.dtype)
+    label, class_ = (g.op("Greater", summed(g, counts, along, True), zero) for along in (axis + 1, axis))
+    scores = sizes.unsqueeze(g, self, [axis])
+    own = summed(g, g.op("Where", hit, scores, zero), axis + 1, True)
+    over = positive(g, g.op("Add", g.op("Sub", scores, own), number(g, 1, self)))
+    over = g.op("Where", g.op("And", label, g.op("Not", class_)), over, zero)
+    loss = reduced(g, g.op("ReduceMean", summed(g, over, axis), g.const([axis]), keepdims=0), reduction)
+    return [loss, g.op("Cast", sizes.squeeze(g, class_, [axis]), to=self.dtype)]
+
+
+def _labels(g: Builder, target: Value) -> Value:
+    """`target` with -1 from the first negative number of each row on."""
+    target = cast(g, target, DataType.INT64)
+    place = windows.arange(g, shape_of(target)[-1])
+    end = g.op("ReduceMin", g.op("Where", g.op("Less", target, g.const(0)), place, g.const(1 << 31)), g.const([-1]), keepdims=1)
+    return g.op("Where", g.op("Less", place, end), target, g.const(-1))
+
+
 # ---------------------------------------------------------------------- pairs and triplets
 
 
