@@ -122,6 +122,5 @@ def test_module(name: str, opset: int) -> None:
     with torch.no_grad():
         model(*inputs)  # a lazy one gets its sizes
     dynamic = None if name in STATIC else {index: {0: "n"} for index in range(len(inputs))}
-    refused = REFUSED
     others = [] if dynamic is None else [batched(inputs, 1), batched(inputs, 5)]
-    check(Case(name, model, inputs, others, dynamic, refused={opset: refused[name]} if name in refused else {}), opset)
+    check(Case(name, model, inputs, others, dynamic, refused={opset: REFUSED[name]} if name in REFUSED else {}), opset)

@@ -194,7 +194,8 @@ def _places(cause: BaseException, names: Sequence[str], wanted: Sequence[Wanted]
 def _readable(words: str, names: Sequence[str]) -> str:
     """torch.export's words, with the caller's names for the inputs."""
     words = words.split("\n\nThe error above occurred when calling")[0]
-    return re.sub(r"(?:L\['tensors'\]|inputs\['tensors'\]|inputs|tensors)\[(\d+)\]", lambda m: names[int(m[1])] if int(m[1]) < len(names) else m[0], words)
+    found = r"(?:L\['tensors'\]|inputs\['tensors'\]|inputs|tensors)\[(\d+)\]"
+    return re.sub(found, lambda m: names[int(m[1])] if int(m[1]) < len(names) else m[0], words)
 
 
 def _calls(model: Any, modules: Modules) -> fx.Calls | None:
