@@ -45,7 +45,7 @@ TRACED_ONLY = {
                     "failed to unpack"),
     "packing_alone": "data-dependent expression",
     **dict.fromkeys(("histogram", "histogram_edges", "histogramdd"), "torch.export refuses the model: UnsupportedOperatorException"),
-    **dict.fromkeys([f"lstsq{tail}" for tail in ("", "_wide", "_vector", "_gels", "_gels_dynamic", "_gelsd", "_gelss_batch")], "DynamicOutputShapeException"),
+    **dict.fromkeys([f"lstsq{tail}" for tail in ("", "_wide", "_vector", "_gels", "_gels_dynamic", "_gels_batch_dynamic", "_gelsd", "_gelss_batch")], "DynamicOutputShapeException"),
 }
 if torch.__version__ < "2.14":  # whose torch.export makes a plain number of an index that is written to
     TRACED_ONLY["put_row"] = "data-dependent expression"

@@ -103,6 +103,8 @@ CASES = [
     case("lstsq_gels_dynamic", lstsq("gels"), x(6, 3), x(6, 2), others=[(x(4, 3), x(4, 2)), (x(3, 3), x(3, 2))], dynamic={0: {0: "m"}, 1: {0: "m"}}, refused=TEN),
     case("lstsq_gelsd", lstsq("gelsd"), x(6, 4), x(6, 2), others=[(low(), x(6, 2))], refused=TEN),
     case("lstsq_gelss_batch", lstsq("gelss"), x(2, 6, 4), x(2, 6, 2)),
+    case("lstsq_gels_batch_dynamic", lstsq("gels"), x(2, 6, 3), x(2, 6, 2), dynamic={0: {0: "b", 1: "m"}, 1: {0: "b", 1: "m"}},
+         refused=dict.fromkeys(OPSETS, "driver='gelsy' gives the same solution|needs opset 10")),
     case("matrix_rank", torch.linalg.matrix_rank, low(2), others=[(x(3, 5, 4),), (torch.zeros(1, 3, 4),)], dynamic="all", refused=TEN),
     case("cond", torch.linalg.cond, regular(2), others=[(regular(5, n=4),)], dynamic="all", refused=TEN),
     *[case(f"cond_{p}", lambda a, p=p: torch.linalg.cond(a, p), regular(2)) for p in (-2, 1, "fro")],

@@ -14,7 +14,7 @@ from onnxport.ops.reduction import reduce
 from onnxport.ops.registry import aten
 from onnxport.ops.scattering import scatter_elements
 from onnxport.ops.sorting import search
-from onnxport.ops.support import Number, axis_of, cast, rank_of, shape_of
+from onnxport.ops.support import Number, axis_of, cast, rank_of, shape_of, static_int
 from onnxport.target import dims, sizes
 from onnxport.target.builder import Builder
 from onnxport.target.dims import Size
@@ -138,8 +138,7 @@ def histogramdd(g: Builder, self: Value, bins: int | Sequence[int] | Sequence[Va
 
 def _columns(g: Builder, points: Value) -> list[Value]:
     """Each coordinate of points (..., D)."""
-    count = shape_of(points)[-1]
-    assert isinstance(count, int)
+    count = static_int(shape_of(points)[-1], "the number of coordinates")
     rows = sizes.reshape(g, points, [-1, count])
     return [picked(g, rows, 1, i) for i in builtins.range(count)]
 

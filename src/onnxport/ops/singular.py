@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from onnxport import errors
 from onnxport.ops import jacobi
 from onnxport.ops.creation import filled
 from onnxport.ops.jacobi import Rotated, epsilon
@@ -98,13 +99,13 @@ def pinverse(g: Builder, self: Value, rcond: Value | float = 1e-15, hermitian: b
 def linalg_lstsq(g: Builder, self: Value, b: Value, rcond: float | None = None, driver: str | None = None) -> tuple[Value, Value, Value, Value]:
     """linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) -> (solution, residuals, rank, singular_values)
 
-    self (..., m, n), b (..., m, k) or (..., m). By the pseudo-inverse; what the driver does not give is empty, as in PyTorch.
+    self (..., m, n), b (..., m, k) or (..., m). By the pseudo-inverse, whatever the driver: one that expects full rank ("gels") gives what the
+    others give without it. What the driver does not give is empty, as in PyTorch.
     """
     driver = driver or "gelsy"
     vector = rank_of(b) == 1 or (rank_of(b) == rank_of(self) - 1 and shape_of(b) == shape_of(self)[:-1])
     right = unsqueeze(g, b, [rank_of(b)]) if vector else b
-    rtol = 0.0 if driver == "gels" else rcond
-    solution, values, counts = _least_squares(g, self, right, rtol)
+    solution, values, counts = _least_squares(g, self, right, rcond)
     nothing = filled(g, (0,), 0.0, self.dtype)
     rank = reduce(g, "ReduceSum", g.op("Cast", counts, to=DataType.INT64), [rank_of(counts) - 1], False)
     result = squeeze(g, solution, [rank_of(solution) - 1]) if vector else solution
@@ -133,7 +134,7 @@ def _least_squares(g: Builder, a: Value, right: Value, rtol: float | None) -> tu
 def _residuals(g: Builder, a: Value, right: Value, solution: Value, rank: Value, driver: str) -> Value:
     """The sums of squares that are left, (..., k): of more rows than columns, and where every matrix has full rank.
 
-    Where PyTorch gives an empty vector, and only the run knows, those of a batch are NaN: they cannot have another rank.
+    Where a matrix of a batch has lesser rank PyTorch gives an empty vector, which has another rank: here they are NaN.
     """
     *_, m, n = shape_of(a)
     more = dims.compare(">", m, n)
@@ -143,6 +144,9 @@ def _residuals(g: Builder, a: Value, right: Value, solution: Value, rank: Value,
     squares = reduce(g, "ReduceSumSquare", rest, [rank_of(rest) - 2], False)
     if driver == "gels" and more:
         return squares
+    if more is None and rank_of(squares) > 1:
+        raise errors.UnsupportedError(f"least squares by {driver!r} of matrices of which only the run knows whether they have more rows than "
+                                      "columns: their residuals have another rank then. driver='gelsy' gives the same solution and no residuals")
     given = g.op("Less", g.scalar(n), g.scalar(m))
     if driver != "gels":
         least = reduce(g, "ReduceMin", rank, list(range(rank_of(rank))), False)
