@@ -46,16 +46,22 @@ def _linear(layer: str, item: Any) -> dict[str, Arg]:
         found: tuple[torch.Tensor, torch.Tensor | None] = torch.ops.quantized.linear_unpack(item)
         return found
 
-    return {"weight": Packed(lambda: unpack()[0], f"{layer}.weight"), "bias": _bias(layer, unpack()[1])}
+    return {"weight": Packed(lambda: unpack()[0], f"{layer}.weight"), "bias": _bias(layer, unpack()[1]), "reduces": _reduces()}
+
+
+def _reduces() -> bool:
+    """Whether the kernels heed `reduce_range`: those of QNNPACK do not, and nothing but the setting tells whose kernels a layer has."""
+    return torch.backends.quantized.engine != "qnnpack"
 
 
 def _convolution(layer: str, item: Any) -> dict[str, Arg]:
     settings = {name: getattr(item, name)() for name in ("stride", "padding", "output_padding", "dilation", "groups", "transpose")}
-    return {"weight": Packed(lambda: item.unpack()[0], f"{layer}.weight"), "bias": _bias(layer, item.unpack()[1]), **settings}
+    weight = Packed(lambda: item.unpack()[0], f"{layer}.weight")
+    return {"weight": weight, "bias": _bias(layer, item.unpack()[1]), "reduces": _reduces(), **settings}
 
 
 def _embedding(layer: str, item: Any) -> dict[str, Arg]:
-    return {"weight": Packed(item.unpack, f"{layer}.weight")}
+    return {"weight": Packed(item.unpack, f"{layer}.weight"), "bits": item.bit_rate()}
 
 
 def _cell(layer: str, item: Any) -> dict[str, Arg]:

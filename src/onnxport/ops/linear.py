@@ -8,6 +8,7 @@ import torch
 from onnxport import errors
 from onnxport.ops.registry import aten
 from onnxport.ops.support import Number, promoted, rank_of, shape_of
+from onnxport.target import sizes
 from onnxport.target.builder import Builder
 from onnxport.target.dtypes import from_torch, is_float
 from onnxport.target.sizes import unsqueeze
@@ -24,13 +25,24 @@ def linear(g: Builder, input: Value, weight: Value, bias: Value | None = None) -
         return g.op("Gemm", input, weight, bias, transB=1)
     if rank_of(weight) == 2:
         weight = g.op("Transpose", weight, perm=[1, 0])
-    result = g.op("MatMul", input, weight)
+    result = product(g, input, weight)
     return result if bias is None else g.op("Add", result, bias)
 
 
 def product(g: Builder, left: Value, right: Value) -> Value:
     """The matrix product as in numpy. ONNX MatMul."""
+    if right.rank == 2 and left.rank and is_dequantised(right):
+        made = g.op("Gemm", sizes.reshape(g, left, [-1, shape_of(left)[-1]]), right)
+        return made if rank_of(left) == 2 else sizes.reshape(g, made, [*shape_of(left)[:-1], shape_of(right)[1]])
     return g.op("MatMul", left, right)
+
+
+def is_dequantised(x: Value) -> bool:
+    """Whether the file keeps a weight as integers. Of a MatMul with one ONNX Runtime makes MatMulNBits, which quantises the other factor too."""
+    maker = x.node
+    while maker is not None and maker.op_type in ("Transpose", "Reshape") and maker.inputs[0] is not None:
+        maker = maker.inputs[0].node
+    return maker is not None and maker.op_type == "DequantizeLinear" and maker.inputs[0] is not None and maker.inputs[0].const is not None
 
 
 def scaled(g: Builder, x: Value, factor: Number) -> Value:

@@ -81,8 +81,9 @@ def constant(g: Builder, tensor: Callable[[], torch.Tensor], name: str | None) -
 
 def integers_of(tensor: torch.Tensor) -> torch.Tensor:
     """The integers of a quantised tensor, in its own memory."""
-    if tensor.dtype == torch.quint4x2:
-        return tensor.int_repr()
+    if tensor.dtype == torch.quint4x2:  # two in a byte, the lower half first
+        pairs = tensor.int_repr().reshape(-1, 1)
+        return torch.cat([pairs & 15, pairs >> 4], 1).reshape(-1)[: tensor.numel()].reshape(tensor.shape)
     plain = {torch.quint8: torch.uint8, torch.qint8: torch.int8, torch.qint32: torch.int32}[tensor.dtype]
     return torch.empty(0, dtype=plain).set_(tensor.untyped_storage(), tensor.storage_offset(), tensor.shape, tensor.stride())  # type: ignore[call-overload, no-any-return]
 

@@ -106,10 +106,14 @@ def linear_prepack(g: Builder, W: Any, B: Value | None = None) -> Layer:
 # ---------------------------------------------------------------------- convolutions
 
 
+def convolve(g: Builder, x: Value, weight: Value, bias: Value | None, layer: Layer) -> Value:
+    """The convolution of floats with the settings of a layer."""
+    return convolution(g, x, weight, bias, layer["stride"], layer["padding"], layer["dilation"], bool(layer["transpose"]),
+                       layer["output_padding"], layer["groups"])
+
+
 def _convolve(g: Builder, x: Quantised, layer: Layer) -> Value:
-    data, weight, bias = _operands(g, x, layer)
-    return convolution(g, data, weight, bias, layer["stride"], layer["padding"], layer["dilation"],
-                       bool(layer["transpose"]), layer["output_padding"], layer["groups"])
+    return convolve(g, *_operands(g, x, layer), layer)
 
 
 def _flat(g: Builder, x: Quantised) -> Quantised:

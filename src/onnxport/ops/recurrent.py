@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from onnxport.ops import random, stepwise
+from onnxport.ops import quantised_dynamic, random, stepwise
 from onnxport.ops.packed import packed, unpacked
 from onnxport.ops.registry import aten
 from onnxport.ops.support import rank_of, shape_of
@@ -31,6 +31,9 @@ LSTM = Kind("LSTM", (0, 3, 1, 2))  # PyTorch i f g o, ONNX i o f c
 GRU = Kind("GRU", (1, 0, 2))  # PyTorch r z n, ONNX z r h
 TANH = Kind("RNN", (0,))
 RELU = Kind("RNN", (0,), "Relu")
+
+
+_QUANTISED = ("dtype", "use_dynamic")  # arguments of quantised nets that change nothing
 
 
 @dataclass(frozen=True)
@@ -77,14 +80,17 @@ def _stacked(g: Builder, weights: Sequence[Value], kind: Kind, sizes: Sequence[S
     return g.op("Reshape", ordered, g.sizes([len(weights) // (1 if rest else 2), -1, *rest]))
 
 
-def _layer(g: Builder, net: Net, x: Value, params: Sequence[Sequence[Value]], states: Sequence[Value | None],
+def _layer(g: Builder, net: Net, x: Value, params: Sequence[Sequence[Any]], states: Sequence[Value | None],
            lengths: Value | None) -> tuple[Value, ...]:
     """One layer on x (T, B, in): ONNX's outputs Y (T, directions, B, hidden), Y_h and, of an LSTM, Y_c."""
     kind = net.kind
+    cell = kind.op_type if kind.op_type in stepwise.CELLS else kind.activation or "Tanh"
+    if isinstance(params[0][0], dict):
+        return stepwise.layer(g, cell, x, [quantised_dynamic.direction_of(g, p[0]) for p in params], states, lengths)
     hidden = shape_of(params[0][1])[1]
     if len(params[0]) > 2 + 2 * net.biases or x.dtype == DataType.DOUBLE:
-        cell = kind.op_type if kind.op_type in stepwise.CELLS else kind.activation or "Tanh"
-        return stepwise.layer(g, cell, net.biases, x, params, states, lengths)
+        directions = [stepwise.direction_of(g, cell, net.biases, p) for p in params]
+        return stepwise.layer(g, cell, x, directions, states, lengths)
     w = _stacked(g, [p[0] for p in params], kind, [hidden])
     r = _stacked(g, [p[1] for p in params], kind, [hidden])
     b = _stacked(g, [v for p in params for v in p[2:4]], kind, [hidden]) if net.biases else None
@@ -118,9 +124,12 @@ def _merged(g: Builder, y: Value, batch_first: bool) -> Value:
     return reshape(g, y, [batch, steps, directions * hidden] if batch_first else [steps, batch, directions * hidden])
 
 
-def run(g: Builder, net: Net, x: Value, hx: Sequence[Value], params: Sequence[Value], lengths: Value | None = None,
+def run(g: Builder, net: Net, x: Value, hx: Sequence[Value], params: Sequence[Any], lengths: Value | None = None,
         batch_first: bool = False) -> list[Value]:
-    """All layers on x (T, B, in): the output, and the last states (layers * directions, B, hidden)."""
+    """All layers on x (T, B, in): the output, and the last states (layers * directions, B, hidden).
+
+    params: of each layer and direction the weights, or the one dict of a quantised cell.
+    """
     each = len(params) // (net.layers * net.directions)
     initial = _initial(g, net, hx)
     ends: list[list[Value]] = []
@@ -136,7 +145,7 @@ def run(g: Builder, net: Net, x: Value, hx: Sequence[Value], params: Sequence[Va
     return [x, *[g.op("Concat", *states, axis=0) for states in zip(*ends, strict=True)]]
 
 
-def _tensor(g: Builder, net: Net, x: Value, hx: Sequence[Value], params: Sequence[Value], batch_first: bool) -> list[Value]:
+def _tensor(g: Builder, net: Net, x: Value, hx: Sequence[Value], params: Sequence[Any], batch_first: bool) -> list[Value]:
     """On a tensor (T, B, in), (B, T, in) or (T, in)."""
     if rank_of(x) == 2:
         y, *last = run(g, net, unsqueeze(g, x, [1]), [unsqueeze(g, h, [1]) for h in hx], params)
@@ -146,28 +155,29 @@ def _tensor(g: Builder, net: Net, x: Value, hx: Sequence[Value], params: Sequenc
     return run(g, net, x, hx, params, batch_first=batch_first)
 
 
-@aten("lstm.input", fold=False)
-def lstm(g: Builder, input: Value, hx: list[Value], params: list[Value], has_biases: bool, num_layers: int, dropout: float, train: bool,
-         bidirectional: bool, batch_first: bool) -> list[Value]:
+@aten("lstm.input", "quantized_lstm.input", fold=False, also=_QUANTISED)
+def lstm(g: Builder, input: Value, hx: list[Value], params: list[Any], has_biases: bool, num_layers: int, dropout: float, train: bool,
+         bidirectional: bool, batch_first: bool, **unused: object) -> list[Value]:
     """lstm.input(Tensor input, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train,
     bool bidirectional, bool batch_first) -> (Tensor, Tensor, Tensor)
 
     input (T, B, in), or (B, T, in) -> (T, B, directions * hidden), h and c (layers * directions, B, hidden). ONNX LSTM.
+    quantized_lstm.input: params are CellParamsBase[], what is multiplied is quantised before. ONNX Scan.
     """
     net = Net(LSTM, num_layers, has_biases, bidirectional, dropout if train else 0.0)
     return _tensor(g, net, input, hx, params, batch_first)
 
 
-def _packed(g: Builder, net: Net, data: Value, batch_sizes: Value, hx: Sequence[Value], params: Sequence[Value]) -> list[Value]:
+def _packed(g: Builder, net: Net, data: Value, batch_sizes: Value, hx: Sequence[Value], params: Sequence[Any]) -> list[Value]:
     """On a packed sequence; ONNX gets the padded one, and the lengths."""
     sequence = unpacked(g, data, batch_sizes)
     y, *last = run(g, net, sequence.padded, hx, params, g.op("Cast", sequence.lengths, to=DataType.INT32))
     return [packed(g, y, sequence.lengths, clean=True), *last]
 
 
-@aten("lstm.data", fold=False)
-def lstm_packed(g: Builder, data: Value, batch_sizes: Value, hx: list[Value], params: list[Value], has_biases: bool, num_layers: int,
-                dropout: float, train: bool, bidirectional: bool) -> list[Value]:
+@aten("lstm.data", "quantized_lstm.data", fold=False, also=_QUANTISED)
+def lstm_packed(g: Builder, data: Value, batch_sizes: Value, hx: list[Value], params: list[Any], has_biases: bool, num_layers: int,
+                dropout: float, train: bool, bidirectional: bool, **unused: object) -> list[Value]:
     """lstm.data(Tensor data, Tensor batch_sizes, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float dropout,
     bool train, bool bidirectional) -> (Tensor, Tensor, Tensor)
 
@@ -199,8 +209,8 @@ def lstm_cell(g: Builder, input: Value, hx: list[Value], w_ih: Value, w_hh: Valu
 
 
 def _single(kind: Kind, name: str) -> None:
-    @aten(f"{name}.input", fold=False)
-    def padded(g: Builder, input: Value, hx: Value, params: list[Value], has_biases: bool, num_layers: int, dropout: float, train: bool,
+    @aten(f"{name}.input", f"quantized_{name}.input", fold=False)
+    def padded(g: Builder, input: Value, hx: Value, params: list[Any], has_biases: bool, num_layers: int, dropout: float, train: bool,
                bidirectional: bool, batch_first: bool) -> list[Value]:
         """gru.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train,
         bool bidirectional, bool batch_first) -> (Tensor, Tensor); rnn_tanh.input and rnn_relu.input likewise. ONNX GRU, RNN.
@@ -208,8 +218,8 @@ def _single(kind: Kind, name: str) -> None:
         net = Net(kind, num_layers, has_biases, bidirectional, dropout if train else 0.0)
         return _tensor(g, net, input, [hx], params, batch_first)
 
-    @aten(f"{name}.data", fold=False)
-    def of_packed(g: Builder, data: Value, batch_sizes: Value, hx: Value, params: list[Value], has_biases: bool, num_layers: int,
+    @aten(f"{name}.data", f"quantized_{name}.data", fold=False)
+    def of_packed(g: Builder, data: Value, batch_sizes: Value, hx: Value, params: list[Any], has_biases: bool, num_layers: int,
                   dropout: float, train: bool, bidirectional: bool) -> list[Value]:
         """gru.data(Tensor data, Tensor batch_sizes, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout,
         bool train, bool bidirectional) -> (Tensor, Tensor); rnn_tanh.data and rnn_relu.data likewise.
