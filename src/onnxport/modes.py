@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import torch
@@ -68,7 +68,8 @@ def select_model_mode_for_export(model: Any, mode: Any) -> Iterator[None]:
     before = [(module, module.training) for module in model.modules() if hasattr(module, "training")]  # frozen scripts have none
     try:
         if any(flag != wanted for _, flag in before):
-            model.train(wanted)
+            with suppress(NotImplementedError):  # the module of an exported program stays in the mode that it was captured in
+                model.train(wanted)
         yield
     finally:
         for module, flag in before:

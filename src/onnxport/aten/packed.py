@@ -12,8 +12,8 @@ import torch
 class Packed:
     """An argument: a weight that only PyTorch's kernels can read.
 
-    unpack: gives it as a tensor, a new one each time.   name: that of the weight (`layer.weight`).
+    unpack: gives it as a tensor, a new one each time.   name: that of the weight (`layer.weight`), where it is known.
     """
 
     unpack: Callable[[], torch.Tensor]
-    name: str
+    name: str | None

@@ -14,7 +14,7 @@ import torch
 from onnxport import errors
 from onnxport.aten.graph import Axis, Block, Graph, Mutation, Node, Read, Value
 from onnxport.calls import Call
-from onnxport.capture import composites, decisions, dynamic, functions, fx, higher, imagined, torch_private, wider
+from onnxport.capture import composites, decisions, dynamic, functions, fx, higher, imagined, packed, torch_private, wider
 from onnxport.capture.dynamic import Wanted
 from onnxport.capture.fx_values import constant, typed
 from onnxport.capture.retraced import Retraced
@@ -159,6 +159,9 @@ def _compiled(call: Call, tensors: Sequence[torch.Tensor], names: Sequence[str],
         except errors.OnnxExporterError:
             raise
         except Exception as cause:
+            if packed.shelf_of(call.model) is not None:
+                raise errors.CaptureError("torch.export refuses the packed weights of quantised layers (torch.ao.quantization); "
+                                          "capture='trace' takes them") from cause
             words = f"{type(cause).__name__}: {_readable(str(cause), names)}{_places(cause, names, wanted)}"
             raise errors.CaptureError(f"torch.export refuses the model: {words}") from cause
     traced = read(program, state, prefix=_PREFIX, calls=_calls(call.model, modules))

@@ -68,6 +68,7 @@ class Reader:
         self.constants, self.prefix, self.place = constants, prefix, place
         self.env: dict[torch.fx.Node, Arg] = {}
         self.reads: list[Read] = []
+        self._inner: dict[tuple[Value, str], Value] = {}
 
     def read(self, nodes: Iterable[torch.fx.Node], into: Block) -> Block:
         """Reads all nodes that are no placeholders (those must be in `env`); the outputs become the block's."""
@@ -107,6 +108,9 @@ class Reader:
         if target is operator.getitem:
             self.env[node] = self.item(self.resolve(node.args[0]), node, into)
             return
+        if torch_private.is_subclass_access(target):
+            self.env[node] = self.inner(self.resolve(node.args[0]), str(node.args[1]))
+            return
         scope, source = _scope(node, self.prefix, self.calls), Source(node.meta.get("stack_trace") or "")
         if isinstance(target, torch_private.OpOverload):
             made = self.overload(node, composites.original(target), scope, source)
@@ -135,6 +139,14 @@ class Reader:
         made = Node("aten::__getitem__", "t", {"list": items, "idx": node.args[1]}, [typed(node.meta.get("val"))])
         into.nodes.append(made)
         return made.outputs[0]
+
+    def inner(self, weight: Value, name: str) -> Value:
+        """A tensor that a weight is made of which is a tensor subclass (those of torchao are)."""
+        if (weight, name) not in self._inner:
+            if weight.constant is None:
+                raise errors.CaptureError("a tensor subclass is taken apart that is no weight of the model")
+            self._inner[weight, name] = constant(getattr(weight.constant, name).detach(), f"{weight.name}.{name}")
+        return self._inner[weight, name]
 
     def on_sizes(self, node: torch.fx.Node, scope: str, source: Any) -> Node:
         """Arithmetic of Python on sizes."""

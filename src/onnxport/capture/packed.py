@@ -25,7 +25,7 @@ def is_packed(item: torch.ScriptObject) -> bool:
 
 
 def opened(path: str, item: torch.ScriptObject) -> dict[str, Arg]:
-    """What the packed weight that stands at `path` holds."""
+    """What the packed weight that stands at `path` holds; the path of a constant is empty."""
     return _READERS[torch_private.class_of(item)](_layer_of(path), item)
 
 
@@ -37,8 +37,12 @@ def _layer_of(path: str) -> str:
     return ".".join(parts)
 
 
+def _name(layer: str, part: str) -> str | None:
+    return f"{layer}.{part}" if layer else None
+
+
 def _bias(layer: str, bias: torch.Tensor | None) -> Value | None:
-    return None if bias is None else Value("tensor", bias.dtype, tuple(bias.shape), bias.stride(), name=f"{layer}.bias", constant=bias.detach())
+    return None if bias is None else Value("tensor", bias.dtype, tuple(bias.shape), bias.stride(), name=_name(layer, "bias"), constant=bias.detach())
 
 
 def _linear(layer: str, item: Any) -> dict[str, Arg]:
@@ -46,7 +50,7 @@ def _linear(layer: str, item: Any) -> dict[str, Arg]:
         found: tuple[torch.Tensor, torch.Tensor | None] = torch.ops.quantized.linear_unpack(item)
         return found
 
-    return {"weight": Packed(lambda: unpack()[0], f"{layer}.weight"), "bias": _bias(layer, unpack()[1]), "reduces": _reduces()}
+    return {"weight": Packed(lambda: unpack()[0], _name(layer, "weight")), "bias": _bias(layer, unpack()[1]), "reduces": _reduces()}
 
 
 def _reduces() -> bool:
@@ -56,19 +60,20 @@ def _reduces() -> bool:
 
 def _convolution(layer: str, item: Any) -> dict[str, Arg]:
     settings = {name: getattr(item, name)() for name in ("stride", "padding", "output_padding", "dilation", "groups", "transpose")}
-    weight = Packed(lambda: item.unpack()[0], f"{layer}.weight")
+    weight = Packed(lambda: item.unpack()[0], _name(layer, "weight"))
     return {"weight": weight, "bias": _bias(layer, item.unpack()[1]), "reduces": _reduces(), **settings}
 
 
 def _embedding(layer: str, item: Any) -> dict[str, Arg]:
-    return {"weight": Packed(item.unpack, f"{layer}.weight"), "bits": item.bit_rate()}
+    return {"weight": Packed(item.unpack, _name(layer, "weight")), "bits": item.bit_rate()}
 
 
 def _cell(layer: str, item: Any) -> dict[str, Arg]:
     kind, biases, _, flags, weights = item.__getstate__()[0]
-    parts = [_linear(f"{layer}.{side}", weight) for side, weight in zip(("ih", "hh"), weights, strict=True)]
-    for part, bias, side in zip(parts, biases, ("ih", "hh"), strict=False):
-        part["bias"] = _bias(f"{layer}.{side}", bias)
+    names = [_name(layer, side) or "" for side in ("ih", "hh")]
+    parts = [_linear(name, weight) for name, weight in zip(names, weights, strict=True)]
+    for part, bias, name in zip(parts, biases, names, strict=False):
+        part["bias"] = _bias(name, bias)
     return {"kind": kind, "ih": parts[0], "hh": parts[1], "reduce_range": bool(flags and flags[0])}
 
 

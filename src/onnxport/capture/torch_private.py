@@ -57,6 +57,7 @@ __all__ = [
     "inline",
     "is_imaginable",
     "is_imagined",
+    "is_subclass_access",
     "is_tracing",
     "known_to_scripts",
     "lengths_as_sizes",
@@ -147,6 +148,11 @@ def forward_of(function: Any, args: Sequence[Any]) -> Any:
     context: Any = torch.autograd.function.FunctionCtx()
     context.needs_input_grad = (False,) * len(args)
     return function.forward(context, *args)
+
+
+def is_subclass_access(target: Any) -> bool:
+    """Whether an operator of an exported program takes a tensor out of a tensor subclass."""
+    return getattr(target, "__name__", "") == "access_subclass_inner_tensor.default"
 
 
 def class_of(item: Any) -> str:

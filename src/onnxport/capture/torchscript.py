@@ -231,7 +231,9 @@ class Reader:
         return self.here
 
     def constant(self, arg: Arg) -> Arg:
-        """A constant as it was before the program wrote into it."""
+        """A constant as it was before the program wrote into it; a packed weight, opened."""
+        if isinstance(arg, torch.ScriptObject):
+            return self.attributes.read("", arg)
         data = arg.constant if isinstance(arg, Value) else None
         if data is not None and not data.is_inference() and data._version:
             known = self.literals.get(data.data_ptr())

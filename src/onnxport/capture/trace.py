@@ -85,6 +85,7 @@ _FAILURES = {
     "unsupported argument type in the JIT tracer": "a gradient (torch.autograd) is computed of an operator that has several results",
     "unsupported output type": "an operator gives a number (it should give a tensor)",
     "unexpected sym_eq": "a gradient (torch.autograd) is computed of several results",
+    "isIntList": "it hands an operator a list of what are no numbers (tensor subclasses such as those of torchao do)",
     "doesn't have storage": "it cannot look into a transform of torch.func (grad, jacrev, hessian, ...); torch.autograd.grad under "
                             "torch.enable_grad() is traced",
     "dynamo-optimized function": "it does not follow torch.cond, while_loop, scan and map",

@@ -17,6 +17,7 @@ _VIEWS = frozenset({"aten::t", "aten::transpose", "aten::permute", "aten::view",
                     "aten::slice", "aten::select", "aten::narrow", "aten::flatten", "aten::detach", "aten::alias", "aten::movedim"})
 
 
+_CASTS = frozenset({"aten::to", "aten::_to_copy", "aten::type_as"})
 _GROWTH = 4  # a layer of weights applied to a constant may give so much more than it reads
 
 
@@ -47,6 +48,8 @@ def compute(g: Builder, node: Node, args: dict[str, Any]) -> Any:
         return None
     size_in = sum(_size(c) for c in found)
     size_out = sum([o.dtype.itemsize * _count(o.shape) for o in outputs if o.dtype is not None and o.shape is not None])
+    if size_out > folding.SMALL and node.op in _CASTS and folding.widens(node.args["self"].dtype, outputs[0].dtype):  # type: ignore[arg-type]
+        return None
     if size_out > max(size_in * (_GROWTH if any(c.parameter for c in found) else 1), folding.SMALL):
         return None
     overload = _overload(node)

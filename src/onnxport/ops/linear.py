@@ -95,6 +95,14 @@ def _finished(g: Builder, result: Value, bias: Value | None, dtype: torch.dtype 
     return result if dtype is None else g.op("Cast", result, to=from_torch(dtype))
 
 
+@aten("_int_mm")
+def int_mm(g: Builder, self: Value, mat2: Value) -> Value:
+    """_int_mm(Tensor self, Tensor mat2) -> Tensor: int8 times int8 in int32. ONNX MatMulInteger."""
+    if g.opset < 10:
+        return g.op("MatMul", *[g.op("Cast", x, to=DataType.INT32) for x in (self, mat2)])
+    return g.op("MatMulInteger", self, mat2)
+
+
 @aten
 def mv(g: Builder, self: Value, vec: Value) -> Value:
     """mv(Tensor self, Tensor vec) -> Tensor. ONNX MatMul."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from onnxport import errors
 from onnxport.ops.registry import aten
 from onnxport.ops.support import axis_of, cast, rank_of, tensor
 from onnxport.target import kernels, sizes
@@ -238,3 +239,33 @@ def _kept(g: Builder, x: Value, at: Grid) -> Value:
     assert x.dtype is not None
     number = _unbounded(g, x, at)
     return g.op("And", g.op("GreaterOrEqual", number, g.const(float(at.low), x.dtype)), g.op("LessOrEqual", number, g.const(float(at.high), x.dtype)))
+
+
+@aten("_fused_moving_avg_obs_fq_helper_functional", fold=False)
+def fused_observer(g: Builder, self: Value, observer_on: Value, fake_quant_on: Value, running_min: Value, running_max: Value, scale: Value,
+                   zero_point: Value, averaging_const: float, quant_min: int, quant_max: int, ch_axis: int,
+                   per_row_fake_quant: bool = False, symmetric_quant: bool = False) -> list[Value]:
+    """_fused_moving_avg_obs_fq_helper_functional(Tensor self, Tensor observer_on, Tensor fake_quant_on, Tensor running_min,
+    Tensor running_max, Tensor scale, Tensor zero_point, float averaging_const, int quant_min, int quant_max, int ch_axis,
+    bool per_row_fake_quant=False, bool symmetric_quant=False) -> (Tensor output, Tensor mask, Tensor running_min_out,
+    Tensor running_max_out, Tensor scale_out, Tensor zero_point_out)
+
+    Fake quantisation with the scales that the observer has found. ONNX QuantizeLinear, DequantizeLinear.
+    """
+    if _switch(observer_on, "observer"):
+        raise errors.UnsupportedError("the observer of a fake quantisation is on, so that every run changes its scales; "
+                                      "model.apply(torch.ao.quantization.disable_observer) leaves them as they are")
+    at = grid(g, self, scale, zero_point, quant_min, quant_max, ch_axis if per_row_fake_quant else None)
+    made = [fake(g, self, at), _kept(g, self, at)] if _switch(fake_quant_on, "fake quantisation") else [self, _all(g, self)]
+    return [*made, running_min, running_max, scale, zero_point]
+
+
+def _switch(on: Value, what: str) -> bool:
+    """Whether a switch that the model keeps is on."""
+    if on.const is None:
+        raise errors.UnsupportedError(f"whether the {what} is on is known only when the model runs")
+    return bool(on.const.tensor.any())
+
+
+def _all(g: Builder, x: Value) -> Value:
+    return g.op("Expand", g.const(True), g.shape(x))

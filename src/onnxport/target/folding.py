@@ -13,7 +13,7 @@ import torch
 
 from onnxport.target import dims
 from onnxport.target.dtypes import from_torch, to_torch
-from onnxport.target.value import Constant, Value
+from onnxport.target.value import Constant, DataType, Value
 
 if TYPE_CHECKING:
     from onnxport.target.builder import Builder
@@ -48,9 +48,19 @@ def fold(g: Builder, op_type: str, inputs: tuple[Value | None, ...], attrs: dict
         except (RuntimeError, TypeError, IndexError):
             return None  # the node is written as it is; ONNX Runtime will say what is wrong with it
         return (folded(g, result, constants, parameter),)
-    if op_type in _GROWING:
+    if op_type in _GROWING or (op_type == "Cast" and widens(to_torch(_dtype(inputs)), to_torch(attrs["to"]))):
         return None
     return (_lazy(g, op_type, compute, inputs, constants, attrs, parameter),)
+
+
+def widens(dtype: torch.dtype, to: torch.dtype) -> bool:
+    """Whether what is kept in a byte (a quantised weight) would be stored as something wider."""
+    return dtype in (torch.int8, torch.uint8) and to.itemsize > 1
+
+
+def _dtype(inputs: tuple[Value | None, ...]) -> DataType:
+    assert inputs[0] is not None and inputs[0].dtype is not None
+    return inputs[0].dtype
 
 
 def kept(g: Builder, constants: Sequence[Constant]) -> bool:

@@ -237,12 +237,21 @@ class _Functionaliser:
             node.op, node.overload = writes.functional_name(node)
             node.schema = None
             self.plain(node)
+        elif node.op in writes.TWINS:
+            self.twin(node)
         else:
             assert node.schema is not None
             itself = node.schema.writes == ("self",)
             translated = self.kept(node) and (itself or not node.op.startswith("aten::"))
             writes.check(node, translated)
             (self.as_told if translated else self.in_place if itself else self.into)(node)
+
+    def twin(self, node: Node) -> None:
+        """A node that gives results and writes besides."""
+        before, made = dict(node.args), writes.twin(node)
+        self.plain(node)
+        for name, new in made:
+            self.memory.write(self.memory.place(before[name]), new, node)
 
     def becomes(self, output: Value, place: Place) -> None:
         """`output` is another name for a place."""

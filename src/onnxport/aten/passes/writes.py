@@ -43,6 +43,24 @@ _WIDENING = frozenset({"aten::cumsum_", "aten::cumprod_"})
 _PROMOTED = ("other", "tensor1", "tensor2", "end", "weight", "exponent", "min", "max")
 
 
+# Operators that give results and write besides -> those that give what would be written behind the results.
+TWINS = dict.fromkeys(("aten::fused_moving_avg_obs_fake_quant", "aten::_fused_moving_avg_obs_fq_helper"),
+                      "aten::_fused_moving_avg_obs_fq_helper_functional")
+_OBSERVES = "observer_on"  # a switch: where it is off, nothing is written
+
+
+def twin(node: Node) -> list[tuple[str, Value]]:
+    """Makes a node of `TWINS` its twin: the arguments that it wrote, each with its new value."""
+    assert node.schema is not None
+    made = [(name, node.args[name].like()) for name in node.schema.writes]
+    switch = node.args[_OBSERVES]
+    mask = Value("tensor", torch.bool, node.outputs[0].shape)
+    node.op, node.overload, node.schema = TWINS[node.op], "", None
+    node.outputs = [*(node.outputs if len(node.outputs) == 2 else [node.outputs[0], mask]), *(value for _, value in made)]
+    silent = isinstance(switch, Value) and switch.constant is not None and not bool(switch.constant.any())
+    return [] if silent else made
+
+
 def check(node: Node, translated: bool = False) -> None:
     """Raises `UnsupportedError` for a write that has no functional form. translated: whether somebody else knows what it computes."""
     assert node.schema is not None
