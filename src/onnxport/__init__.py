@@ -28,7 +28,7 @@ def export(model: Any, args: Any = (), f: Any = None, export_params: bool = True
         pass a dict by position). Tensors, also nested ones, become inputs of the graph; everything else is a constant.
     f: a path, a binary stream, or None to write nothing.
     export_params: False makes inputs of the parameters and buffers, in `state_dict()` order, behind the model's own.
-    verbose: prints the graph and keeps source lines in it.
+    verbose: prints the graph, keeps source lines in it, and enables the log (`enable_log`) while it runs.
     training: a `TrainingMode`: EVAL, PRESERVE or TRAINING.
     input_names, output_names: names in order, as many as are wanted; input_names run on over the parameters. Others are called by where they
     stand (`past_key_values.0.key`); a cache that is returned is `present.0.key`.

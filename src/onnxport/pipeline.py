@@ -37,7 +37,7 @@ def export(model: Any, args: Any, f: Any = None, *, kwargs: dict[str, Any] | Non
     foreign = translators(options)
     if f is not None:
         save.check_target(f)
-    with ONE_AT_A_TIME, reads.apart(), _collector_paused():
+    with ONE_AT_A_TIME, reads.apart(), _collector_paused(), progress.logged(options.verbose):
         program, nodes = _converted(model, args, kwargs, capture, dynamic_shapes, options, foreign)
         if f is not None:
             with progress.stage("save"):

@@ -51,3 +51,40 @@ def listening(listener: Listener) -> Iterator[None]:
         yield
     finally:
         _listener.reset(token)
+
+
+_handler: logging.Handler | None = None
+
+
+def enable_log() -> None:
+    """Prints to stderr what exports do; the logger is `logging.getLogger("onnxport")`."""
+    global _handler
+    _logger.setLevel(logging.INFO)
+    if _handler is None:
+        _handler = logging.StreamHandler()
+        _handler.setFormatter(logging.Formatter("%(name)s: %(message)s"))
+        _logger.addHandler(_handler)
+
+
+def disable_log() -> None:
+    """Takes `enable_log` back."""
+    global _handler
+    _logger.setLevel(logging.NOTSET)
+    if _handler is not None:
+        _logger.removeHandler(_handler)
+        _handler = None
+
+
+@contextmanager
+def logged(wanted: bool) -> Iterator[None]:
+    """Where it is wanted, the log is enabled inside; the caller's own level and handlers stay."""
+    if not wanted or _handler is not None or _logger.isEnabledFor(logging.INFO):
+        yield
+        return
+    level = _logger.level
+    enable_log()
+    try:
+        yield
+    finally:
+        disable_log()
+        _logger.setLevel(level)

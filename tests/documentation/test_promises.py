@@ -170,6 +170,19 @@ def test_verbose(capsys: pytest.CaptureFixture[str]) -> None:
     assert all("running.py:" in n.doc_string for n in made.graph.node)
 
 
+def test_verbose_enables_the_log(capsys: pytest.CaptureFixture[str]) -> None:
+    """"If True, ONNX exporter logging will be enabled": for this export, unless it is already."""
+    logger = logging.getLogger("onnxport")
+    proto(torch.relu, (X,), verbose=True)
+    assert "onnxport: capture: " in capsys.readouterr().err and not logger.handlers and logger.level == logging.NOTSET
+    onnxport.enable_log()
+    proto(torch.relu, (X,), verbose=True)
+    assert capsys.readouterr().err.count("onnxport: capture: ") == 1 and len(logger.handlers) == 1
+    onnxport.disable_log()
+    proto(torch.relu, (X,))
+    assert not capsys.readouterr().err
+
+
 @pytest.mark.parametrize(("options", "expected"), [
     ({}, False), ({"keep_initializers_as_inputs": True}, True), ({"keep_initializers_as_inputs": False}, False),
     ({"operator_export_type": OperatorExportTypes.ONNX_FALLTHROUGH}, True), ({"operator_export_type": OperatorExportTypes.ONNX_ATEN_FALLBACK}, True),

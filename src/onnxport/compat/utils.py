@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 import torch
@@ -17,6 +16,7 @@ from onnxport.lower.decompose import Decomposer
 from onnxport.modes import ONE_AT_A_TIME, select_model_mode_for_export
 from onnxport.naming import input_names
 from onnxport.options import OperatorExportTypes, TrainingMode
+from onnxport.progress import disable_log, enable_log
 from onnxport.symbolics import registry
 from onnxport.symbolics.registry import register_custom_op_symbolic, unregister_custom_op_symbolic
 
@@ -82,30 +82,6 @@ def _graph(model: Any, call: calls.Call) -> Any:
     given: dict[str, Any] = {"example_kwarg_inputs": call.kwargs} if call.kwargs else {"example_inputs": call.args}
     traced: Any = torch.jit.trace(model, **given, check_trace=False, strict=False)
     return traced.inlined_graph
-
-
-_handler: logging.Handler | None = None
-
-
-def enable_log() -> None:
-    """Prints to stderr what exports do; the logger is `logging.getLogger("onnxport")`."""
-    global _handler
-    logger = logging.getLogger("onnxport")
-    logger.setLevel(logging.INFO)
-    if _handler is None:
-        _handler = logging.StreamHandler()
-        _handler.setFormatter(logging.Formatter("%(name)s: %(message)s"))
-        logger.addHandler(_handler)
-
-
-def disable_log() -> None:
-    """Takes `enable_log` back."""
-    global _handler
-    logger = logging.getLogger("onnxport")
-    logger.setLevel(logging.NOTSET)
-    if _handler is not None:
-        logger.removeHandler(_handler)
-        _handler = None
 
 
 def __getattr__(name: str) -> Any:
