@@ -47,6 +47,7 @@ CASES = [
            {0: {0: "b", 1: "p"}, 1: {0: "b", 1: "r"}}) for p in (1.0, 2.0, 3.0, INF, 0.0)],
     Case("cdist_large", lambda a, b: torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist"), (x(30, 3), x(30, 3)),
          [(x(2, 3), x(5, 3))], {0: {0: "p"}, 1: {0: "r"}}, (9, 18)),
+    Case("pdist_dynamic", lambda a: [torch.pdist(a, p) for p in (2.0, 1.0, 0.0, float("inf"))], (x(4, 3),), [(x(6, 2),), (x(1, 3),)], "all"),
     Case("pdist", torch.pdist, (x(4, 3),), [(x(4, 3),)], {0: {1: "m"}}),
     Case("renorm", lambda t: torch.renorm(t, 2, 0, 1.0), (x(3, 4),), [(x(2, 5) * 0.1,)], "all"),
     Case("renorm_1", lambda t: torch.renorm(t, 1, -1, 0.5), (x(3, 4, 2),), [(x(2, 5, 3),)], "all", (9, 18, NEWEST)),

@@ -35,10 +35,10 @@ def grid_sampler(g: Builder, input: Value, grid: Value, interpolation_mode: int,
     # The last coordinate of a place is that of the first dim.
     taps = [_Dim(g, size, wide, outside, align_corners).taps(g.op("Gather", places, g.const(count - 1 - i), axis=-1), mode)
             for i, size in enumerate(spatial)]
-    return cast(g, _sum(g, x, shape_of(places)[1:-1], taps, zeros=outside == "zeros"), input.dtype)  # type: ignore[arg-type]
+    return cast(g, sum_of_taps(g, x, shape_of(places)[1:-1], taps, zeros=outside == "zeros"), input.dtype)  # type: ignore[arg-type]
 
 
-def _sum(g: Builder, x: Value, wanted: Sequence[Size], taps: Sequence[Sequence[Tap]], *, zeros: bool) -> Value:
+def sum_of_taps(g: Builder, x: Value, wanted: Sequence[Size], taps: Sequence[Sequence[Tap]], *, zeros: bool) -> Value:
     """(N, C, *wanted): the pixels at every choice of one tap a dim, by the product of their weights."""
     batch, channels, *spatial = shape_of(x)
     row = sizes.reshape(g, x, [batch, channels, dims.product(spatial)])
@@ -62,6 +62,13 @@ def _sum(g: Builder, x: Value, wanted: Sequence[Size], taps: Sequence[Sequence[T
         total = value if total is None else g.op("Add", total, value)
     assert total is not None
     return sizes.reshape(g, total, [batch, channels, *wanted])
+
+
+def linear_taps(g: Builder, at: Value) -> list[Tap]:
+    """The two whole coordinates around each, and their weights."""
+    one, below = tensor(g, 1.0, at.dtype), g.op("Floor", at)
+    share = g.op("Sub", at, below)
+    return [(below, g.op("Sub", one, share)), (g.op("Add", below, one), share)]
 
 
 def _float(g: Builder, size: Size, dtype: DataType | None) -> Value:
@@ -90,9 +97,7 @@ class _Dim:
         at = self._kept_inside(at)
         if mode == "nearest":
             return [(g.op("Round", at), None)]
-        below = g.op("Floor", at)
-        share = g.op("Sub", at, below)
-        return [(below, g.op("Sub", one, share)), (g.op("Add", below, one), share)]
+        return linear_taps(g, at)
 
     def _cubic(self, at: Value) -> list[Tap]:
         """Four pixels, by the convolution of R. Keys with -0.75. Each of them is moved inside by itself."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 
 from onnxport import errors
-from onnxport.ops.creation import filled
+from onnxport.ops.creation import filled, triu_indices
 from onnxport.ops.elimination import inverse
 from onnxport.ops.jacobi import singular_values
 from onnxport.ops.layout import permuted
@@ -16,6 +16,7 @@ from onnxport.ops.matrices import is_zero
 from onnxport.ops.reduction import Axes, count, reduce, wide
 from onnxport.ops.registry import aten
 from onnxport.ops.support import Number, axes_of, axis_of, cast, promoted, rank_of, shape_of
+from onnxport.target import dims
 from onnxport.target.builder import Builder
 from onnxport.target.dtypes import from_torch
 from onnxport.target.sizes import unsqueeze
@@ -169,13 +170,12 @@ def euclidean_dist(g: Builder, x1: Value, x2: Value) -> Value:
 def pdist(g: Builder, self: Value, p: Number = 2) -> Value:
     """pdist(Tensor self, float p=2) -> Tensor
 
-    (N, M), N fixed -> distances of the N (N - 1) / 2 pairs, the first in front. ONNX Gather, Sub and the norm's.
+    (N, M) -> distances of the N (N - 1) / 2 pairs, the first in front. ONNX Gather, Sub and the norm's.
     """
     n = shape_of(self)[0]
-    if not isinstance(n, int):
-        raise errors.UnsupportedError(f"pdist of a dynamic number of points, {n}")
-    pairs = torch.triu_indices(n, n, 1)
-    first, second = (g.op("Gather", self, g.const(index), axis=0) for index in pairs)
+    pairs = g.const(torch.triu_indices(n, n, 1)) if isinstance(n, int) else triu_indices(g, n, n, 1)
+    pairs.shape = (2, dims.floordiv(n * (n - 1), 2))
+    first, second = (g.op("Gather", self, g.op("Gather", pairs, g.const(i), axis=0), axis=0) for i in (0, 1))
     return vector_norm(g, g.op("Sub", first, second), p, [1], False)
 
 

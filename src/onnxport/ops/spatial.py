@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 
 from onnxport import errors
-from onnxport.ops import roi, windows
+from onnxport.ops import deformable, roi, windows
 from onnxport.ops.registry import aten
 from onnxport.ops.support import pair, rank_of, shape_of, static_int, tensor
 from onnxport.target import dims, sizes
@@ -169,8 +169,11 @@ def deform_conv2d(g: Builder, input: Value, weight: Value, offset: Value, mask: 
     """torchvision::deform_conv2d(Tensor input, Tensor weight, Tensor offset, Tensor mask, Tensor bias, SymInt stride_h, SymInt stride_w,
     SymInt pad_h, SymInt pad_w, SymInt dilation_h, SymInt dilation_w, SymInt groups, SymInt offset_groups, bool use_mask) -> Tensor
 
-    ONNX DeformConv (opset 19).
+    ONNX DeformConv; below opset 19 the pixels around each place.
     """
+    if g.opset < 19:
+        return deformable.convolve(g, input, weight, offset, mask if use_mask else None, bias, [stride_h, stride_w], [pad_h, pad_w],
+                                   [dilation_h, dilation_w], groups, offset_groups)
     kernel = [static_int(k, "the kernel of deform_conv2d") for k in shape_of(weight)[2:]]
     return g.op("DeformConv", input, weight, offset, bias, mask if use_mask else None, kernel_shape=kernel, strides=[stride_h, stride_w],
                 pads=[pad_h, pad_w, pad_h, pad_w], dilations=[dilation_h, dilation_w], group=groups, offset_group=offset_groups)
