@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import torch
+
 from onnxport.ops.support import cast, result_type, tensor
 from onnxport.target.builder import Builder
 from onnxport.target.dtypes import component, from_torch, to_torch
@@ -30,8 +32,8 @@ _MOVING = """
 LINEAR: dict[str, tuple[str, ...]] = {
     **{f"aten::{name}": ("self",) for name in _MOVING.split()},
     **{f"aten::{name}": ("tensors",) for name in (
-        "cat", "concat", "concatenate", "stack", "hstack", "vstack", "row_stack", "dstack", "column_stack", "block_diag", "broadcast_tensors",
-        "meshgrid", "cartesian_prod", "atleast_1d.Sequence", "atleast_2d.Sequence", "atleast_3d.Sequence")},
+        "cat", "concat", "concatenate", "stack", "hstack", "vstack", "row_stack", "dstack", "column_stack", "block_diag", "_chunk_cat",
+        "broadcast_tensors", "meshgrid", "cartesian_prod", "atleast_1d.Sequence", "atleast_2d.Sequence", "atleast_3d.Sequence")},
     **{f"aten::{name}": ("self", "src") for name in ("scatter.src", "scatter_add", "select_scatter", "slice_scatter", "diagonal_scatter")},
     **{f"aten::{name}": ("self", "source") for name in ("index_copy", "masked_scatter", "put")},
     **{f"aten::{name}": ("self", "value") for name in ("masked_fill", "index_fill", "fill", "pad", "constant_pad_nd", "scatter.value")},
@@ -128,7 +130,7 @@ def is_complex(arg: Any) -> bool:
     """Whether an argument is of complex numbers: a tensor, a number, a dtype, or a list with one."""
     if isinstance(arg, (list, tuple)):
         return any(is_complex(member) for member in arg)
-    return isinstance(arg, (Complex, complex)) or getattr(arg, "is_complex", False) is True
+    return isinstance(arg, (Complex, complex)) or (isinstance(arg, torch.dtype) and arg.is_complex)
 
 
 __all__ = ["LINEAR", "MULTILINEAR", "is_complex", "linear", "multilinear", "on_both", "pair", "parts_of", "zeros"]

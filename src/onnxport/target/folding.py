@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from onnxport.target import dims
-from onnxport.target.dtypes import from_torch, to_torch
+from onnxport.target.dtypes import COMPLEX, from_torch, to_torch
 from onnxport.target.value import Constant, DataType, Value
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def fold(g: Builder, op_type: str, inputs: tuple[Value | None, ...], attrs: dict
         return None
     constants: list[Constant] = []
     for value in inputs:
-        if value is None or value.const is None or value.dtype is None:
+        if value is None or value.const is None or value.dtype is None or value.dtype in COMPLEX:
             return None
         constants.append(value.const)
     if kept(g, constants):
