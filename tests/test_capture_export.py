@@ -321,6 +321,30 @@ def test_exported_programs(inference: bool, strict: bool) -> None:
     assert shapes(named)[:3] == [["rows", "4"], ["2*rows + 1", "2"], ["2*rows", "2"]]
 
 
+class Rows(nn.Module):
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return x.sum(1) + y
+
+
+@pytest.mark.parametrize("inference", [False, True])
+@pytest.mark.parametrize("strict", [False, True])
+def test_the_dims_of_an_exported_program_keep_their_names_and_ranges(inference: bool, strict: bool) -> None:
+    batch = Dim("batch", min=3, max=64)
+    program = torch.export.export(Rows(), (torch.rand(4, 5), torch.rand(4)), dynamic_shapes=({0: batch, 1: Dim("time")}, {0: batch}), strict=strict)
+    made = onnxport.export(program.run_decompositions({}) if inference else program, (), strict=True)  # their ranges are no guards
+    assert shapes(made) == [["batch", "time"], ["batch"], ["batch"]]
+    agree(made, Rows(), torch.rand(7, 2), torch.rand(7))
+
+
+def test_dims_that_a_file_has_forgotten_are_named_after_the_input() -> None:
+    batch, file = Dim("batch", min=3), io.BytesIO()
+    torch.export.save(torch.export.export(Rows(), (torch.rand(4, 5), torch.rand(4)), dynamic_shapes=({0: batch}, {0: batch})), file)
+    file.seek(0)
+    made = export(torch.export.load(file))
+    assert shapes(made) == [["x_dynamic_axes_1", "5"], ["x_dynamic_axes_1"], ["x_dynamic_axes_1"]]
+    assert [guard.condition for guard in made.guards] == ["x_dynamic_axes_1 >= 3"]  # whether its Dim said so is not known
+
+
 def test_files_of_exported_programs(tmp_path: Any) -> None:
     model, args = net()
     torch.export.save(torch.export.export(model, args), tmp_path / "model.pt2")

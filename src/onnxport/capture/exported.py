@@ -223,8 +223,40 @@ def read_program(program: Any, call: Call, names: Sequence[str], wanted: Sequenc
     graph.block.inputs = [*placed, *graph.weights.values()]
     renamed = dict(zip((value.name for value in placed), names, strict=True))
     graph.mutated = [Mutation(renamed.get(m.name, m.name), m.kind, m.value) for m in graph.mutated]
-    sizes(program, graph, wanted)
+    sizes(program, graph, _completed(program, graph, wanted))
     return traced
+
+
+def _completed(program: Any, graph: Graph, wanted: Sequence[Wanted]) -> list[Wanted]:
+    """What the caller asks of the axes, and what the program itself says of the others: the name and the range of their `Dim`.
+
+    Where that is not known any more, they are called as axes without a name are, and a range may be one that was found: it stays a guard.
+    (2 is no range: torch.export takes for granted that sizes are above 1.)
+    """
+    shapes = _shapes(program)
+    asked = {str(shapes[value.name or ""][axis]) for value, asks in zip(graph.inputs, wanted, strict=True) for axis in asks}
+    known, labels = _own_names(program), dict[str, str]()
+    ranges = {str(symbol): (dynamic.bound(r.lower) or 0, dynamic.bound(r.upper)) for symbol, r in program.range_constraints.items()}
+    completed = []
+    for name, value, asks in zip(graph.input_names, graph.inputs, wanted, strict=True):
+        own: Wanted = {}
+        free = [(axis, str(size)) for axis, size in enumerate(shapes[value.name or ""]) if not isinstance(size, int)]
+        for number, (axis, symbol) in enumerate(free, 1):
+            if symbol.isidentifier() and symbol not in asked:
+                label = labels.setdefault(symbol, known.get(symbol) or dynamic.automatic(name, number))
+                low, high = ranges.get(symbol, (0, None)) if symbol in known else (0, None)
+                own[axis] = dynamic.Ask(label, None, low=low if low > 2 else 0, high=high, may_be_static=True)
+        completed.append({**own, **asks})
+    return completed
+
+
+def _own_names(program: Any) -> dict[str, str]:
+    """Symbol -> the name of the `Dim` that it was made for. A file of a program has forgotten these."""
+    environment = Checks(program).environment
+    symbols = getattr(environment, "source_to_var", {})
+    replaced = getattr(environment, "replacements", {})
+    dims = getattr(environment, "source_name_to_debug_name", {})
+    return {str(replaced.get(symbols[source], symbols[source])): name for source, name in dims.items() if source in symbols and name.isidentifier()}
 
 
 def _order(program: Any, call: Call) -> list[int]:
@@ -393,8 +425,7 @@ def sizes(program: Any, graph: Graph, wanted: Sequence[Wanted]) -> None:
 
     What torch.export found out about them besides (ranges, and axes that must be equal) become branches that were taken.
     """
-    shapes = {node.name: tuple(node.meta["val"].shape) for node in program.graph.nodes
-              if node.op == "placeholder" and isinstance(node.meta.get("val"), torch.Tensor)}
+    shapes = _shapes(program)
     named: dict[str, Axis] = {}
     first: dict[str, tuple[Value, int]] = {}
     for name, value, asks in zip(graph.input_names, graph.inputs, wanted, strict=True):
@@ -415,6 +446,12 @@ def sizes(program: Any, graph: Graph, wanted: Sequence[Wanted]) -> None:
     for name, value, asks in zip(graph.input_names, graph.inputs, wanted, strict=True):
         value.symbolic = _symbolic(name, shapes[value.name or ""], asks, named)
     _guards(program, graph, shapes, first, named)
+
+
+def _shapes(program: Any) -> dict[str, tuple[Any, ...]]:
+    """The shape of each tensor that the program takes, by the name of its node."""
+    return {node.name: tuple(node.meta["val"].shape) for node in program.graph.nodes
+            if node.op == "placeholder" and isinstance(node.meta.get("val"), torch.Tensor)}
 
 
 def _fixed(program: Any, symbol: str) -> int | None:
@@ -462,7 +499,8 @@ class Checks:
                 found = {str(a.expr): a.expr for many in asserts.values() for a in many if not str(a.msg).startswith("evaluate_expr")}
                 break
         self._found = found
-        self.decisions = decisions.Decisions(None if size is None else size.node.shape_env)
+        self.environment = None if size is None else size.node.shape_env
+        self.decisions = decisions.Decisions(self.environment)
 
     def place(self, message: str) -> str | None:
         """Where the program took the branch that an assertion with this message stands for; None for such a demand."""
