@@ -40,7 +40,7 @@ class Net(nn.Module):
         self.first, self.second = Block(), nn.Sequential(Block())
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return ours.two.out(self.second(self.first(x)), y=x) + torch.special.airy_ai(x)
+        return ours.two.out(self.second(self.first(x)), y=x) + torch._standard_gamma(x)
 
 
 X = torch.rand(2, 3)
@@ -54,7 +54,7 @@ def test_all_missing_operators_with_places_counts_and_overloads(capture: str) ->
         "Couldn't export operator onnxport_errors::two (module Net/first, HERE, 2 times in 2 places)",
         "    also in module Net/second/second.0, HERE",
         "Couldn't export operator onnxport_errors::two.out (module Net, HERE)",
-        "Couldn't export operator aten::special_airy_ai (module Net, HERE)",
+        "Couldn't export operator aten::_standard_gamma (module Net, HERE)",
         "What can be done: change the model so that it does not use these operators; register a symbolic function with "
         "onnxport.register_custom_op_symbolic; or contribute the operator to onnxport.",
     ]
@@ -117,15 +117,13 @@ class Consequences(nn.Module):
     """What reads the first refused operator is lowered with a stand-in, of which only the first fault is told."""
 
     def forward(self, x: torch.Tensor) -> Any:
-        y = torch.linalg.det(x)
-        return y.reshape(1).expand(x.shape[0]) * x.sum(), torch.linalg.det(x + y)
+        y = torch.nonzero(x)
+        return y.reshape(-1).expand(18) * x.sum(), torch.nonzero(x + y.sum())
 
 
 def test_consequences_are_not_told() -> None:
-    text = refused(Consequences(), torch.rand(3, 3), opset_version=9)
+    text = refused(Consequences(), torch.rand(3, 3), opset_version=8)
     assert text.count("needs opset") == 1 and "and 1 more like it" in text
-    text = refused(Consequences(), torch.rand(3, 3), opset_version=9, input_names=["x"], dynamic_axes={"x": [0, 1]})
-    assert text.startswith("the determinant of matrices of a dynamic size")
 
 
 def test_what_is_logged(caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]) -> None:
