@@ -212,15 +212,18 @@ def test_view_made_in_a_block_stays_in_it() -> None:
     contract.check(found)
 
 
-def test_result_of_a_branch_that_may_be_an_outer_tensor() -> None:
-    def make(written: str) -> Graph:
-        x, c, b, y, a, z = tensor(), Value("bool"), tensor(), tensor(), tensor(), tensor()
-        write = add_(x, a) if written == "outer" else add_(y, a)
-        return graph([x, c], [branch(c, [relu(x, b)], b, y, x), write, relu(y if written == "outer" else x, z)], [z])
-
-    for written in ("outer", "result"):
-        with pytest.raises(errors.UnsupportedError, match="may share memory"):
-            functionalise(make(written))
+@pytest.mark.parametrize("written", ["outer", "result"])
+def test_result_of_a_branch_that_may_be_an_outer_tensor(written: str) -> None:
+    """What is written into the one is fetched by, or passed on to, the other where they are one."""
+    x, c, b, y, a, z = tensor(), Value("bool"), tensor(), tensor(), tensor(), tensor()
+    write = add_(x, a) if written == "outer" else add_(y, a)
+    found = graph([x, c], [branch(c, [relu(x, b)], b, y, x), write, relu(y if written == "outer" else x, z)], [z])
+    functionalise(found)
+    contract.check(found)
+    taken, told = [node for node in found.block.nodes if node.op == "prim::If"]
+    assert told.args["0"] is taken.outputs[-1]
+    assert [block.outputs[-1] for block in taken.blocks] == [False, True]
+    assert told.outputs[0] in found.block.nodes[-1].inputs()
 
 
 # --- the tensor object changes -----------------------------------------------------------------------------------------------------

@@ -73,7 +73,7 @@ def written_and_listed(x: Tensor, n: int) -> Tensor:
     return torch.stack(xs)
 
 
-@row((t(1, 2),), refused="clone it")
+@row((t(1, 2),))
 def written_in_a_list(x: Tensor) -> Tensor:
     a = x * 1
     xs = [a]

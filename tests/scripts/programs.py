@@ -12,7 +12,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 TYPES = {"V": "Tensor", "W": "Tensor", "S": "Tensor", "M": "Tensor", "J": "Tensor", "I": "int", "F": "float", "B": "bool", "LI": "List[int]", "LV": "List[Tensor]",
-         "LW": "List[Tensor]", "LF": "List[float]", "O": "Optional[Tensor]", "OI": "Optional[int]", "P": "Tuple[Tensor, int]"}
+         "LW": "List[Tensor]", "LF": "List[float]", "O": "Optional[Tensor]", "OI": "Optional[int]", "P": "Tuple[Tensor, int]", "T": "Tuple[Tensor, Tensor]", "D": "Dict[str, Tensor]"}
 # What each expression of a type may be made of; {X} is an expression of that type, {x} a variable of it.
 FORMS: dict[str, list[str]] = {
     "I": ["{i}", "{i}", "{#}", "{#}", "({I} + {I})", "({I} - {I})", "({I} * {I} % 7)", "({I} // 2)", "({I} // -3)", "({I} % 3)", "min({I}, {I})", "max({I}, {I})",
@@ -24,10 +24,10 @@ FORMS: dict[str, list[str]] = {
           "bool({S} < {S})", "({o} is None)", "({w}.size(0) > {#})", "({I} % 2 == 0)", "({I} != {I})", "(len({lv}) > 1)", "({oi} is not None)", "({I} in {li})", "True",
           "({B} == {B})"],
     "S": ["{s}", "{V}.sum()", "{v}.max()", "{w}.sum()", "{v}[{I} % {v}.size(0)]", "{v}[0]", "{v}[-1]", "({S} + {S})", "({S} - {F})", "torch.tensor({F})",
-          "({S} * {I}).clamp(-16, 16)", "{M}.sum()", "({S} * 0.5)", "({S} if {B} else {S})", "{M}[0, 0]"],
+          "({S} * {I}).clamp(-16, 16)", "{M}.sum()", "({S} * 0.5)", "({S} if {B} else {S})", "{M}[0, 0]", "{t}[1]"],
     "V": ["{v}", "{v}", "x", "({V} + {V}).clamp(-64, 64)", "({V} - {S})", "({V} * {I}).clamp(-16, 16)", "({V} + {F})", "{V}.relu()", "(-{V})", "{V}.flip(0)", "torch.where({v} > {F}, {V}, {V})",
           "{lv}[{I} % len({lv})]", "{lv}[-1]", "torch.zeros_like({v})", "{v}.clone()", "({V} * 0.5)", "({V} if {B} else {V})", "{p}[0]", "{M}.sum(0)", "{M}[{I} % 2]",
-          "{v}.masked_fill({v} > {F}, {F})", "torch.stack({lv}).sum(0)", "({V} * ({v} > {F}))", "{J}.float()", "torch.full_like({v}, {F})", "torch.ones({v}.size(0))"],
+          "{v}.masked_fill({v} > {F}, {F})", "h_moved({V}, {F})", "h_written({V})", "h_chosen({V}, {V}, {B})", "{t}[0]", "{d}['a']", "{d}['b']", "torch.stack({lv}).sum(0)", "({V} * ({v} > {F}))", "{J}.float()", "torch.full_like({v}, {F})", "torch.ones({v}.size(0))"],
     "W": ["{w}", "{v}", "{w}[{I}:]", "{w}[:{I}]", "{w}[{I}:{I}]", "torch.cat([{W}, {W}])[:9]", "torch.zeros({I} % 4)", "{w}[{w} > {F}]", "({w} + {S})", "{w}.flip(0)", "torch.cat([{V}, {W}])[:9]",
           "{w}[::2]", "torch.arange({I} % 4).float()", "torch.cat({lw})[:9]", "torch.stack({lv}).flatten()[:9]", "({W} if {B} else {W})", "{w}.clone()", "{lw}[0]", "torch.ones({I} % 3, dtype=torch.float32)"],
     "M": ["torch.stack([{V}, {V}])", "{m}", "({m} + {V})", "({m} * 0.5)", "{m}.flip(0)", "{m}.clone()", "({m} - {S})"],
@@ -37,10 +37,11 @@ FORMS: dict[str, list[str]] = {
     "LV": ["[{V}]", "[{V}, {V}]", "({lv} + [{V}])", "[q + {S} for q in {lv}]", "[x * k for k in range(2)]", "{lv}[:1]"],
     "LW": ["[{W}]", "[{W}, {W}]"],
     "P": ["({V}, {I})", "{p}", "({p} if {B} else ({V}, {I}))"],
+    "T": ["({V}, {S})", "{t}", "h_pair({V}, {S})", "({t} if {B} else ({V}, {S}))"], "D": ["h_dict({V}, {V})", "{d}"],
     "O": ["{V}", "None"], "OI": ["{I}", "None"],
 }
 PLAIN = {"I": "n", "F": "0.25", "B": "flag", "S": "x[0]", "V": "x", "W": "x", "M": "torch.stack([x, x])", "J": "torch.arange(x.size(0))", "LI": "[n, 1]", "LF": "[0.5]",
-         "LV": "[x]", "LW": "[x]", "P": "(x, n)", "O": "x", "OI": "n"}
+         "LV": "[x]", "LW": "[x]", "P": "(x, n)", "T": "(x, x[0])", "D": "h_dict(x, x * 2)", "O": "x", "OI": "n"}
 
 
 class Writer:
@@ -116,6 +117,7 @@ class Writer:
         kinds: list[Any] = [self.assign] * 4 + [self.reassign] * 5 + [self.change] * 3
         if self.indent < 5:
             kinds += [self.branch] * 4 + [self.loop] * 4 + [self.refine]
+        kinds += [self.say]
         kinds += [self.jump, self.new_of_branches] if self.indent > 1 else [self.new_of_branches]
         self.one_of(kinds)()
 
@@ -204,6 +206,15 @@ class Writer:
         self.loops -= 1
         self.names = before
 
+    def say(self) -> None:
+        """Texts, and a check that always holds."""
+        self.count += 1
+        form = self.one_of(["u@ = 'n is ' + str({I})", "u@ = 'x has {{}} of {{}}'.format({w}.size(0), {#})", "assert {v}.size(0) > 0, 'x is empty'",
+                            "if {v}.size(0) == 0:\n    raise ValueError('x is empty')"])
+        text = self.filled(form.replace("{{}}", "<>"), 1).replace("@", str(self.count)).replace("<>", "{}")
+        for line in text.split("\n"):
+            self.emit(line)
+
     def jump(self) -> None:
         kinds = ["return"] + (["break", "break", "continue", "continue"] if self.loops else [])
         kind = self.one_of(kinds)
@@ -242,10 +253,34 @@ CHANGES = {
     "LF": ["@.append({F})", "@[0] = {F}"],
     "LV": ["@.append({V})", "@.append({V})", "@.extend([{V}, {V}])", "@[0] = {V}", "@.insert(0, {V})", "@[{I} % len(@)] = {V}", "@ += [{V}]", "@.reverse()"],
     "LW": ["@.append({W})", "@[0] = {W}"],
+    "D": ["@['a'] = {V}", "@['b'] += {F}", "@['b'] = @['a']"],
+    "T": ["@[0].add_({F})", "@[0][0] = {S}"],
 }
 HELPERS = """
 def h_O(x: Tensor, n: int, flag: bool) -> Optional[Tensor]:
     return x if flag else None
+
+def h_moved(v: Tensor, f: float) -> Tensor:
+    w = v + f
+    w += f
+    return w
+
+def h_written(v: Tensor) -> Tensor:
+    w = v.clone()
+    for i in range(w.size(0)):
+        w[i] = w[i] * 0.5
+    return w
+
+def h_chosen(v: Tensor, w: Tensor, b: bool) -> Tensor:
+    if b:
+        return v
+    return w
+
+def h_pair(v: Tensor, s: Tensor) -> Tuple[Tensor, Tensor]:
+    return v, s
+
+def h_dict(v: Tensor, w: Tensor) -> Dict[str, Tensor]:
+    return {"a": v, "b": w}
 
 def h_OI(x: Tensor, n: int, flag: bool) -> Optional[int]:
     return n if flag else None

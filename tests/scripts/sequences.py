@@ -350,3 +350,24 @@ def item_of_another_shape_is_put_in(x: Tensor, n: int) -> Tensor:
     if len(xs) > 0:
         xs[0] = x[:1]
     return torch.cat(xs + [x])
+
+
+@row((t(1, 2), 3), (t(1, 2), 0), (t(1, 2), 4), x={0: "n"})
+def inserted_at_a_dynamic_place(x: Tensor, n: int) -> Tuple[Tensor, Tensor]:
+    xs = [x]
+    ks = [1, 2]
+    for i in range(n):
+        xs.insert(i // 2, x * i)
+        ks.insert(0, i)
+    xs.insert(-n, x * 9)
+    return torch.stack(xs), torch.tensor(ks)
+
+
+@row((t(1, 2), 3), (t(1, 2), 0), (t(1, 2), 4), x={0: "n"}, refused="needs opset 13", since=13)
+def ragged_inserted_beyond_the_ends(x: Tensor, n: int) -> Tuple[Tensor, int]:
+    xs = [x, x * 2]
+    for i in range(n):
+        xs.insert(-1, x[i % 2:] * i)
+        xs.insert(5, x[i % 2:] * i)
+        xs.insert(-9, x[i % 2:] - i)
+    return torch.cat(xs), len(xs)

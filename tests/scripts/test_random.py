@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import hypothesis
@@ -10,8 +11,9 @@ import torch
 from hypothesis import strategies as st
 
 import onnxport
+from onnxport.options import newest_opset
 
-from .programs import programs
+from .programs import Writer, programs
 from .running import OPSETS, differences, given, session, wanted
 
 CALLS: list[tuple[Any, ...]] = [
@@ -63,6 +65,15 @@ COMMON: Any = {"deadline": None, "suppress_health_check": list(hypothesis.Health
 @hypothesis.given(programs(), st.sampled_from(OPSETS))
 def test_random_scripts(source: str, opset: int) -> None:
     check(source, opset)
+
+
+def test_few_random_scripts_are_refused() -> None:
+    kinds = []
+    for seed in range(60):
+        numbers = random.Random(seed)
+        kinds.append(outcome(Writer(lambda count, numbers=numbers: numbers.randrange(count)).program(), newest_opset())[0])
+    assert "wrong" not in kinds
+    assert kinds.count("refused") <= 9
 
 
 @pytest.mark.slow

@@ -46,6 +46,8 @@ class Axis:
     high: int | None = None
 
 
+NUMBERS = frozenset({"int", "float", "bool", "str", "none", "number", "device"})  # kinds of values that are no memory, and hold none
+
 # These change a list, not a tensor. A list is an object of the lowering's own.
 LIST_WRITES = frozenset(f"aten::{name}" for name in (
     "append", "extend", "insert", "pop", "clear", "reverse", "sort", "_set_item", "Delete", "remove", "update", "setdefault"))
@@ -173,6 +175,16 @@ class Schema:
     def defaults(self) -> dict[str, Any]:
         """The arguments that may be left out, with their values."""
         return {p.name: p.default for p in self.parameters if p.has_default}
+
+
+def is_memory(value: Value) -> bool:
+    """Whether a value is a tensor, or something that may hold one."""
+    return value.kind not in NUMBERS
+
+
+def changes_list(node: Node) -> bool:
+    """Whether a node changes a list (of tensors or of others), and no tensor."""
+    return node.op in LIST_WRITES or (node.op == "aten::add_" and node.overload == "t")
 
 
 def walk(block: Block) -> Iterator[Node]:

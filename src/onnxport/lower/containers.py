@@ -89,13 +89,23 @@ def extend(low: Lowering, node: Node, args: Args) -> Any:
 
 def insert(low: Lowering, node: Node, args: Args) -> Any:
     """`xs.insert(i, x)`."""
-    if isinstance(args["self"], Listed) and isinstance(args["self"].state, Sequenced) and args["idx"] == 0:
-        low.journal.change(args["self"], sequences.inserted(low.g, args["self"].state, args["el"], 0))
+    held, index, item = args["self"], args["idx"], args["el"]
+    if isinstance(held, Listed) and (isinstance(held.state, (Sequenced, Stacked)) or not isinstance(index, int)):
+        low.journal.change(held, _inserted(low, held.state, index, item))
         return None
     held, items = _changed(low, args)
-    items.insert(_known(args["idx"]), args["el"])
+    items.insert(index, item)
     low.journal.change(held, tuple(items))
     return None
+
+
+def _inserted(low: Lowering, state: Any, index: Any, item: Any) -> Any:
+    """What a list holds with one item more, where length or position are known only when the model runs."""
+    if not sequences.alike(state, (item,)):
+        return sequences.inserted_at(low.g, sequences.sequenced(low.g, state), index, item)
+    held = stacked(low.g, state, like=(item,))
+    ends = [_operator(low, "slice.Tensor", self=held.value, dim=0, start=start, end=end, step=1) for start, end in ((0, index), (index, None))]
+    return Stacked(low.g.op("Concat", ends[0], stacked(low.g, (item,)).value, ends[1], axis=0), held.kind)
 
 
 def pop(low: Lowering, node: Node, args: Args) -> Any:
@@ -215,6 +225,8 @@ def get_item(low: Lowering, node: Node, args: Args) -> Any:
         return sequences.item(low.g, sequences.sequenced(low.g, state), key)
     if isinstance(key, (Dim, Value)):
         return _item(low, stacked(low.g, state), key)
+    if not -len(state) <= key < len(state):
+        raise errors.UnsupportedError(f"the script reads item {key} of a list of {len(state)}, which is an error when it runs")
     return state[key]
 
 
@@ -390,6 +402,11 @@ def dtype(low: Lowering, node: Node, args: Args) -> Any:
     """`x.dtype`."""
     x = _first(args)
     return NUMBERS[to_torch(x.dtype)]
+
+
+def same_dtype(low: Lowering, node: Node, args: Args) -> Any:
+    """Whether a conversion gave what it was given."""
+    return args["a"].dtype == args["b"].dtype
 
 
 def device(low: Lowering, node: Node, args: Args) -> Any:
@@ -568,7 +585,8 @@ HANDLERS = {
     "aten::mul.left_t": times, "aten::mul.right_": times, "prim::TupleIndex": tuple_index, "aten::__contains__": contains,
     **dicts.HANDLERS, "prim::Print": nothing, "aten::warn": nothing, "prim::Enter": nothing, "prim::Exit": nothing,
     "prim::EnumValue": enumerated, "prim::EnumName": enumerated,
-    "prim::Uninitialized": uninitialized, "prim::dtype": dtype, "prim::device": device, "prim::is_cuda": answer(False),
+    "prim::Uninitialized": uninitialized, "prim::dtype": dtype, "prim::same_dtype": same_dtype, "prim::device": device,
+    "prim::is_cuda": answer(False),
     "prim::is_mkldnn": answer(False), "prim::is_quantized": answer(False), "aten::is_floating_point": is_floating, "prim::shape": shape,
     "prim::layout": answer(0), "prim::requires_grad": requires_grad, "prim::type": device, "prim::index": answer(0),
     "prim::is_sparse": answer(False), "prim::is_nested": answer(False), "prim::is_xla": answer(False), "prim::is_mps": answer(False),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from onnxport import errors
 from onnxport.aten.graph import Node, walk
 from onnxport.aten.graph import Value as Captured
-from onnxport.lower import joining, sequences
+from onnxport.lower import joining, sequences, unrolling
 from onnxport.lower.carried import Form, gaps, leaves, rebuilt
 from onnxport.lower.python import (
     LOST,
@@ -43,10 +43,6 @@ _PASSES = 12
 _DIFFERENT = ("a loop appends tensors to a list whose sizes differ from turn to turn; pad them to one shape, or concatenate them as they are made")
 
 
-class _OpenError(Exception):
-    """Whether a loop goes on is known only when the model runs."""
-
-
 def run(low: Lowering, node: Node, trips: Any, condition: Any, carried: list[Any]) -> list[Any]:
     """The values after the loop."""
     if isinstance(trips, Value):
@@ -56,11 +52,11 @@ def run(low: Lowering, node: Node, trips: Any, condition: Any, carried: list[Any
     count = trips if isinstance(trips, int) and trips != _ENDLESS else None
     size = sum(1 for _ in walk(node.blocks[0]))
     if condition is True and not isinstance(trips, Dim):
-        most = _MANY if count == 1 or (count is not None and _over_different(low, node)) else _FEW
+        most = _MANY if count == 1 or (count is not None and unrolling.over_different(low, node)) else _FEW
         if count is None or count * size <= most:
             try:
-                return _unrolled(low, node, count, carried, most)
-            except _OpenError:
+                return unrolling.unrolled(low, node, count, carried, most)
+            except unrolling.OpenError:
                 pass
     unrolls = condition is True and count is not None and count * size <= _MANY
     try:
@@ -69,60 +65,10 @@ def run(low: Lowering, node: Node, trips: Any, condition: Any, carried: list[Any
         if condition is not True or isinstance(trips, Dim):
             raise
         try:
-            return _unrolled(low, node, count, carried, _MANY)
-        except _OpenError:
+            return unrolling.unrolled(low, node, count, carried, _MANY)
+        except unrolling.OpenError:
             pass
         raise
-
-
-def _over_different(low: Lowering, node: Node) -> bool:
-    """Whether a loop goes through a list whose items are not of one type (tensors of different shapes, tuples, dicts): no Loop can."""
-    body = node.blocks[0]
-    for inner in body.nodes:
-        held, place = [*inner.args.values(), None, None][:2]
-        if inner.op == "aten::__getitem__" and place is body.inputs[0]:
-            found = held if not isinstance(held, Captured) else low.env.get(held)
-            state = state_of(found) if isinstance(found, (Listed, list, tuple)) else ()
-            if isinstance(state, tuple) and not _alike([low.resolve(item) for item in state]):
-                return True
-    return False
-
-
-def _alike(items: list[Any]) -> bool:
-    if all(isinstance(item, (bool, int, float, Dim)) for item in items):
-        return True
-    shapes = [item.shape for item in items if isinstance(item, Value)]
-    if len(shapes) != len(items) or any(shape is None or len(shape) != len(shapes[0] or ()) for shape in shapes):
-        return False
-    return all(dims.equal(a, b) for shape in shapes for a, b in zip(shape or (), shapes[0] or (), strict=True))
-
-
-def _unrolled(low: Lowering, node: Node, count: int | None, carried: list[Any], most: int) -> list[Any]:
-    """The turns one after the other, as far as it is known that there is a next."""
-    body = node.blocks[0]
-    size = max(1, len(body.nodes))
-    turn = 0
-    low.journal.begin()
-    try:
-        while turn != count:
-            if (turn + 1) * size > most:
-                raise _OpenError
-            low.env[body.inputs[0]] = turn
-            low.env.update(zip(body.inputs[1:], carried, strict=True))
-            low.block(body)
-            condition, *carried = [low.resolve(output) for output in body.outputs]
-            turn += 1
-            condition = low.truth(condition)
-            if condition is False:
-                break
-            if condition is not True and turn != count:
-                raise _OpenError
-    except BaseException:
-        low.journal.take_back()
-        raise
-    for held, state in low.journal.take_back().items():
-        low.journal.put(held, state)
-    return carried
 
 
 class _Looping:
@@ -541,9 +487,9 @@ class _Looping:
         start = g.const(True) if self.condition is True and not self.inits else None if self.condition is True else self.condition
         outcome: Any = g.op("Loop", trips, start, *self.inits, outputs=count, body=block)
         results: list[Value] = [outcome] if count == 1 else list(outcome)
-        self.finish_lists(results, collected)
         given = iter([self.finish(form, leaf, results) for form, leaf in zip(self.forms, self.leaves, strict=True)])
         made = [next(given) if index in self.whole else rebuilt(item, given) for index, item in enumerate(self.start)]
+        self.finish_lists(results, collected)  # now, as these may be what was carried in another form
         for held in self.lost:
             self.low.journal.put(held, LOST)
         for item, before, end in zip(made, self.start, self.ends, strict=True):

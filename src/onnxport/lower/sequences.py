@@ -129,6 +129,15 @@ def inserted(g: Builder, held: Sequenced, item: Any, place: Any = None) -> Seque
     return Sequenced(g.op("SequenceInsert", held.value, item, None if place is None else _place(g, place)), sizes)
 
 
+def inserted_at(g: Builder, held: Sequenced, place: Any, item: Any) -> Sequenced:
+    """With one tensor more at a place; as in Python, one beyond an end is that end."""
+    if place == 0:
+        return inserted(g, held, item, 0)
+    length = g.op("SequenceLength", held.value)
+    value = g.op("Max", g.op("Min", _place(g, place), length), g.op("Neg", length))
+    return inserted(g, held, item, value)
+
+
 def erased(g: Builder, held: Sequenced, place: Any) -> Sequenced:
     """Without one of its tensors."""
     return Sequenced(g.op("SequenceErase", held.value, _place(g, place)), held.sizes)

@@ -6,11 +6,12 @@ import dataclasses
 from collections.abc import Callable
 
 from onnxport import errors
-from onnxport.aten.graph import LIST_WRITES, Arg, Block, Graph, Mutation, Node, Value, replaced, values_in
+from onnxport.aten.graph import Arg, Block, Graph, Mutation, Node, Value, changes_list, is_memory, replaced, values_in, walk
 from onnxport.aten.make import Maker
-from onnxport.aten.passes import statistics, views, writes
-from onnxport.aten.passes.origins import NUMBERS, Origins, Touched
-from onnxport.aten.passes.places import PIECES, Memory, Place, Storage
+from onnxport.aten.passes import links, lists, statistics, views, writes
+from onnxport.aten.passes.blocks import Blocks, free
+from onnxport.aten.passes.origins import Origins
+from onnxport.aten.passes.places import PIECES, Memory, Place
 from onnxport.aten.passes.prune import prune
 from onnxport.aten.source import where
 
@@ -35,8 +36,8 @@ def functionalise(graph: Graph, kept: Callable[[Node], bool] | None = None) -> N
     Linear in the number of nodes; a graph without writes is left alone. Raises `UnsupportedError` for a write that has
     no functional form.
     """
-    if graph.rebound or any_write(graph.block):
-        _Functionaliser(graph, kept or (lambda node: False)).run()
+    if graph.rebound or any_write(graph.block) or any_list_change(graph.block):
+        Functionaliser(graph, kept or (lambda node: False)).run()
         prune(graph)
 
 
@@ -45,22 +46,17 @@ def any_write(block: Block) -> bool:
     return any(is_write(node) or statistics.updates(node) or any(any_write(inner) for inner in node.blocks) for node in block.nodes)
 
 
+def any_list_change(block: Block) -> bool:
+    """Whether a branch or a loop changes a list."""
+    return any(changes_list(inner) for node in block.nodes for part in node.blocks for inner in walk(part))
+
+
 def is_write(node: Node) -> bool:
     """Whether a node says that it writes into a tensor among its arguments."""
     return node.schema is not None and bool(node.schema.writes) and not changes_list(node)
 
 
-def changes_list(node: Node) -> bool:
-    """Whether a node changes a list (of tensors or of others), and no tensor."""
-    return node.op in LIST_WRITES or (node.op == "aten::add_" and node.overload == "t")
-
-
-def is_memory(value: Value) -> bool:
-    """Whether a value is a tensor, or something that may hold one."""
-    return value.kind not in NUMBERS
-
-
-class _Functionaliser:
+class Functionaliser:
     """One run over one graph."""
 
     def __init__(self, graph: Graph, kept: Callable[[Node], bool]):
@@ -68,6 +64,7 @@ class _Functionaliser:
         self.make = Maker()
         self.memory = Memory(self.make)
         self.memory.block = graph.block
+        lists.name(graph.block)
         self.origins = Origins(graph)
         self.renamed: dict[Value, Value] = {}
         self.lists: dict[Value, tuple[str, list[Value]]] = {}
@@ -120,8 +117,10 @@ class _Functionaliser:
             self.writing(node)
         elif views.is_view(node):
             self.view(node)
-        elif node.op == "prim::ListUnpack" and (node.args["self"] in self.lists or node.args["self"] in self.memory.places):
+        elif node.op == "prim::ListUnpack" and self.is_split(node.args["self"]):
             self.unpack(node)
+        elif lists.is_item(node):
+            self.item(node)
         elif changes_list(node) or node.op in _HAND_ON or f"{node.op}.{node.overload}" in _HAND_ON:
             self.container(node)
         elif node.op in views.OF_SEVERAL:
@@ -155,9 +154,18 @@ class _Functionaliser:
         node.args = {key: replaced(arg, memory.newest if key == name else memory.any_version) for key, arg in node.args.items()}
         self.make.nodes.append(node)
         if isinstance(source, Value) and views.depends(node):
-            memory.may_be(node.outputs[0], [source])
+            self.perhaps(node, source)
         elif isinstance(source, Value) and views.shares(node, source):
             memory.look(source, node, node.outputs, views.key(node))
+
+    def perhaps(self, node: Node, source: Value) -> None:
+        """A node that gives a view, or a copy: where that depends on the dtype, lowering knows it."""
+        if not views.depends_on_dtype(node):
+            self.memory.may_be(node.outputs[0], [source])
+            return
+        same = Value("bool")
+        self.make.append("prim::same_dtype", "", {"a": source, "b": node.outputs[0]}, [same])
+        self.memory.link(node.outputs[0], [(same, self.memory.place(source))])
 
     def unpack(self, node: Node) -> None:
         """The pieces of a list of views."""
@@ -170,14 +178,41 @@ class _Functionaliser:
         if source in memory.places and node.outputs:
             memory.look(source, node, node.outputs, PIECES)
 
+    def is_split(self, value: Value) -> bool:
+        """Whether a value is a list of views."""
+        place = self.memory.places.get(value)
+        return value in self.lists or (place is not None and place.parent is not None)
+
+    def item(self, node: Node) -> None:
+        """A tensor of a list: writing into it changes the list."""
+        memory, held, index = self.memory, node.args["list"], node.args["idx"]
+        items = lists.items_of(memory, held)
+        if items is not None and isinstance(index, int) and -len(items) <= index < len(items):
+            self.becomes(node.outputs[0], items[index])
+            return
+        node.args = {name: replaced(arg, memory.newest) for name, arg in node.args.items()}
+        self.make.nodes.append(node)
+        memory.look(held, node, node.outputs, views.key(node))
+
     def container(self, node: Node) -> None:
         """A node that puts tensors into a container or takes some out of it: what is written then, is written in both places."""
         memory, sources = self.memory, [value for value in node.inputs() if is_memory(value)]
+        changes = changes_list(node) and bool(sources)
+        if changes and sources[0].kind == "list":
+            lists.cut_off(memory, memory.place(sources[0]).storage)
+        items = lists.result(memory, node)
         self.plain(node)
-        if changes_list(node) and sources:
+        if changes and (items is None or memory.place(sources[0]).storage.block is not memory.block):
+            lists.open_up(memory, memory.place(sources[0]).storage)
             memory.hold(sources[0], sources[1:])
+        elif changes:
+            lists.fill(memory, memory.place(sources[0]).storage, items or [])
         for output in node.outputs:
-            if is_memory(output):
+            if changes and output.kind == "list" and sources[0].kind == "list" and node.op != "aten::pop":
+                self.becomes(output, memory.place(sources[0]))
+            elif items is not None and not changes and output.kind == "list":
+                lists.fill(memory, memory.new(output), items)
+            elif is_memory(output):
                 memory.may_be(output, sources)
 
     def several(self, node: Node) -> None:
@@ -197,25 +232,29 @@ class _Functionaliser:
     def nested(self, node: Node) -> None:
         """A node with blocks. What they read from outside is brought up to date before; what they write outside becomes a result."""
         memory, touched = self.memory, self.origins.touched[node]
-        for value in _free(node):
+        for value in touched.changed:
+            storage = memory.place(value).storage
+            memory.freeze(storage)
+            lists.cut_off(memory, storage)
+            lists.open_up(memory, storage)
+        for value in values_in(list(node.args.values())):
+            memory.place(value)
+        for value in free(node):
             if value.kind == "tensor":
                 memory.place(value)  # it lies out here, whoever in there asks first
             memory.newest(value)
-        storages = {memory.place(value).storage: None for value in touched.written}
+        storages = links.reached([memory.place(value).storage for value in touched.written])
         for value in touched.lost:
-            self.lose(memory.place(value).storage, node)
+            storage = memory.place(value).storage
+            storage.lose(node)
+            storage.lost = node
         if storages and node.op == "prim::Scan":
             raise errors.UnsupportedError(f"a scan writes into a tensor from outside; carry it\n  at {where(node.source)}")
-        blocks = Blocks(self, node, touched, list(storages))
+        blocks = Blocks(self, node, touched, storages)
         node.args = {name: memory.current(arg) for name, arg in node.args.items()}
         blocks.rewrite()
         self.make.nodes.append(node)
         blocks.results()
-
-    def lose(self, storage: Storage, node: Node) -> None:
-        """Nobody knows what is in this memory after `node`."""
-        storage.lose(node)
-        storage.lost = node
 
     # --- writes --------------------------------------------------------------------------------------------------------------
 
@@ -267,7 +306,7 @@ class _Functionaliser:
         self.guard(target, place, node)
         change = memory.any_version if node.op in writes.OVERWRITES else memory.newest
         node.args = {name: replaced(arg, change if name == "self" else memory.newest) for name, arg in node.args.items()}
-        rule = _SPECIAL.get(node.op, _Functionaliser.functional)
+        rule = _SPECIAL.get(node.op, Functionaliser.functional)
         value = rule(self, node, place)
         if value is not None:
             memory.write(place, value, node)
@@ -389,118 +428,10 @@ class _Functionaliser:
         return writes.fill_diagonal(self.make, node)
 
 
-class Blocks:
-    """The blocks of one If or Loop while they are rewritten. storages: those from outside that they write into."""
-
-    def __init__(self, outer: _Functionaliser, node: Node, touched: Touched, storages: list[Storage]):
-        self.outer, self.node, self.touched, self.storages = outer, node, touched, storages
-        self.memory = outer.memory
-        self.first = 1 if node.op == "prim::Loop" else 0
-        self.given = dict(node.args)  # before they are brought up to date: the names of places
-        self.places: list[list[Place | None]] = []
-        self.candidates: list[list[Value]] = [[] for _ in node.outputs]
-
-    def rewrite(self) -> None:
-        """Rewrites the blocks; each ends with the content of what was written as further outputs."""
-        node, memory = self.node, self.memory
-        frozen = [memory.freeze(storage) for storage in self.storages]
-        starts = [storage.root.value for storage in self.storages]
-        for block in node.blocks:
-            carried: list[Value | None] = [storage.root.value.like() for storage in self.storages] if self.first else [None] * len(self.storages)
-            self.inside(block, carried)
-            for restore in frozen:
-                restore()
-            block.inputs += [value for value in carried if value is not None]
-        if self.first:
-            for start in starts:
-                node.args[str(len(node.args))] = start
-
-    def inside(self, block: Block, carried: list[Value | None]) -> None:
-        """Rewrites one block."""
-        outer, memory = self.outer, self.memory
-        kept = outer.make.nodes, memory.block, memory.defined, memory.undo
-        nodes, block.nodes = block.nodes, []
-        outer.make.nodes, memory.block, memory.defined, memory.undo = block.nodes, block, {*block.inputs}, []
-        for storage, value in zip(self.storages, carried, strict=True):
-            memory.enter(storage, block, value)
-        for index in self.touched.same:
-            start = self.given[str(index + 2)]
-            if isinstance(start, Value) and start in memory.places:
-                memory.places[block.inputs[index + 1]] = memory.places[start]
-        if self.first:
-            self.carried(block)
-        for inner in nodes:
-            outer.node(inner)
-        self.places.append([memory.places.get(v) if isinstance(v, Value) else None for v in block.outputs[self.first:]])
-        for index, output in enumerate(block.outputs[self.first:]):
-            self.candidates[index] += [value for value in values_in(output) if is_memory(value)]
-        block.outputs = [memory.current(output) for output in block.outputs]
-        block.outputs += [memory.read(storage.root) for storage in self.storages]
-        if self.first:
-            for storage in self.storages:  # what a turn writes is in a container since the turn before
-                if storage.maybe:
-                    storage.lose(self.node)
-        for forget in reversed(memory.undo):
-            forget()
-        outer.make.nodes, memory.block, memory.defined, memory.undo = kept
-
-    def carried(self, block: Block) -> None:
-        """What a loop carries is in its first turn what was there before, and then what the turn before gave."""
-        memory, touched = self.memory, self.touched
-        changing = {index: roots for index, roots in touched.carried.items() if index not in touched.same}
-        for index, roots in changing.items():
-            memory.may_be(block.inputs[index + 1], [root for root in roots if root not in touched.inner])
-        first: dict[Value, Storage] = {}
-        for index, roots in changing.items():
-            own = memory.place(block.inputs[index + 1]).storage
-            for root in roots & touched.inner:
-                memory.link(own, memory.place(root).storage if root in block.inputs else first.setdefault(root, own))
-
-    def results(self) -> None:
-        """What the node's results are: names of places, tensors that may lie in several, new content of what was written."""
-        node, memory = self.node, self.memory
-        roots = [storage.root.value.like() for storage in self.storages]
-        for storage, root in zip(self.storages, roots, strict=True):
-            memory.write(storage.root, root, node)
-        for index, output in enumerate(node.outputs if node.op != "prim::Scan" else ()):
-            place = self.one_place(index)
-            if place is not None:
-                self.outer.becomes(output, place)
-                continue
-            candidates = list(self.candidates[index])
-            if self.first:
-                candidates += [value for value in values_in(self.given[str(index + 2)]) if is_memory(value)]
-            if candidates and is_memory(output):
-                memory.may_be(output, candidates)
-        node.outputs += roots
-
-    def one_place(self, index: int) -> Place | None:
-        """The one place that a result always is."""
-        if self.first:
-            start = self.given[str(index + 2)]
-            return self.memory.place(start) if index in self.touched.same and isinstance(start, Value) else None
-        first, second = (places[index] for places in self.places)
-        return first if first is second else None
-
-
-_SPECIAL: dict[str, Callable[[_Functionaliser, Node, Place], Value | None]] = {
-    "aten::copy_": _Functionaliser.copy, "aten::fill_": _Functionaliser.fill, "aten::zero_": _Functionaliser.fill,
-    "aten::fill_diagonal_": _Functionaliser.fill_diagonal,
+_SPECIAL: dict[str, Callable[[Functionaliser, Node, Place], Value | None]] = {
+    "aten::copy_": Functionaliser.copy, "aten::fill_": Functionaliser.fill, "aten::zero_": Functionaliser.fill,
+    "aten::fill_diagonal_": Functionaliser.fill_diagonal,
 }
-
-
-def _free(node: Node) -> set[Value]:
-    """The values from outside that the blocks of a node mention."""
-    found: set[Value] = set()
-    for block in node.blocks:
-        own = set(block.inputs)
-        found.update(values_in(block.outputs))
-        for inner in block.nodes:
-            found.update(inner.inputs())
-            found |= _free(inner)
-            own.update(inner.outputs)
-        found -= own
-    return found
 
 
 def _shared(kept: list[tuple[str, str, Value, Place]]) -> dict[str, str]:

@@ -15,7 +15,8 @@ from typing import Any
 from onnxport import errors
 from onnxport.aten.graph import Arg, Block, Node, Value, replaced
 from onnxport.aten.make import Maker
-from onnxport.aten.passes import views
+from onnxport.aten.passes import links, views
+from onnxport.aten.passes.links import Link
 from onnxport.aten.source import where
 
 
@@ -24,11 +25,13 @@ class Storage:
 
     version: counts writes. clean: the version that `root` holds. dirty: the place that holds a newer one; what lies above it
     is of the clean version then. block: where it was made, or the block that carries it (None: outside the block that is being
-    rewritten). maybe: others that may be the same memory; once one is written, nobody knows what the others hold. lost: the node
-    that made this one unknown so.
+    rewritten). links: places that this memory is where a condition holds (a list: its items are), and followers: those that have such
+    links to this one. length: of a list whose items all are in `links`.
+    sources: others that it may be, or hold, and nobody knows when; users: the other way round. Once one is written, nobody knows what
+    the others hold. lost: the node that made this one unknown so.
     """
 
-    __slots__ = ("block", "clean", "dirty", "lost", "maybe", "root", "version", "writer")
+    __slots__ = ("block", "clean", "depth", "dirty", "followers", "length", "links", "lost", "root", "sources", "users", "version", "writer")
 
     def __init__(self, root: Value, block: Block | None):
         self.root = Place(self, None, None, root)
@@ -36,18 +39,39 @@ class Storage:
         self.dirty: Place | None = None
         self.writer: Node | None = None
         self.block = block
-        self.maybe: dict[Storage, None] = {}
+        self.links: list[Link] = []
+        self.depth = 0
+        self.length: int | None = None
+        self.followers: dict[Storage, None] = {}
+        self.sources: dict[Storage, None] = {}
+        self.users: dict[Storage, None] = {}
         self.lost: Node | None = None
 
     def lose(self, writer: Node) -> None:
-        """All that may be the same memory is unknown from here on."""
-        seen, stack = {self}, list(self.maybe)
+        """All that may be the same memory is unknown from here on, but for what is linked to it."""
+        below = self.below()
+        for other in below:
+            other.lost = writer
+        seen, stack = {self}, [self, *below]
         while stack:
             other = stack.pop()
-            if other not in seen:
-                seen.add(other)
-                other.lost = writer
-                stack += other.maybe
+            for user in other.users:
+                if user not in seen:
+                    user.lost = writer
+            near = [x for x in (*other.users, *other.followers) if x not in seen]
+            seen.update(near)
+            stack += near
+
+    def below(self) -> set[Storage]:
+        """What it may be or hold, in any number of steps."""
+        found: set[Storage] = set()
+        stack = list(self.sources)
+        while stack:
+            other = stack.pop()
+            if other is not self and other not in found:
+                found.add(other)
+                stack += [*other.sources, *(link.place.storage for link in other.links)]
+        return found
 
 
 class Place:
@@ -69,6 +93,13 @@ class Place:
         """The tensor that this place is a part of (a piece of a list is part of what was split)."""
         parent = self.parent
         return parent.parent if self.pieces is not None and parent is not None else parent
+
+    def uncast(self) -> Place:
+        """The place that this one is under another type."""
+        place = self
+        while place.parent is not None and place.node is not None and place.node.op in views.CASTS:
+            place = place.parent
+        return place
 
     def split(self) -> Node:
         """The node that made the list of which this place is a piece."""
@@ -98,7 +129,7 @@ class Memory:
         # Inside a block of an If or a Loop: that block, what it has computed so far, and how to forget what holds only in it.
         self.block: Block | None = None
         self.defined: set[Value] | None = None
-        self.undo: list[Callable[[], None]] = []
+        self.undo: list[Callable[[], Any]] = []
 
     # --- reading -------------------------------------------------------------------------------------------------------------
 
@@ -126,10 +157,15 @@ class Memory:
 
     def read(self, place: Place) -> Value:
         """The newest content of a place, made from its parents where it is out of date."""
+        links.follow(self, place.storage)
         if place.storage.lost is not None:
             raise errors.UnsupportedError(
                 f"a tensor that is used here may share memory with one that is written in place at {where(place.storage.lost.source)}; "
                 "clone it before it is written")
+        return self.own(place)
+
+    def own(self, place: Place) -> Value:
+        """The content of a place as far as its own storage knows."""
         if not place.newest:
             storage = place.storage
             if storage.dirty is not None and not place.within(storage.dirty):
@@ -170,13 +206,14 @@ class Memory:
 
     def write(self, place: Place, value: Value, writer: Node) -> None:
         """Gives a place a new content."""
+        links.follow(self, place.storage)
+        self.check(place.storage, writer)
+        self.put(place, value, writer)
+        links.pass_on(self, place, writer)
+
+    def put(self, place: Place, value: Value, writer: Node) -> None:
+        """Gives a place a new content, of which those that its storage is linked to know already."""
         storage, before = place.storage, place.storage.version
-        if storage.block is not self.block:
-            raise errors.UnsupportedError(
-                f"{writer.op} at {where(writer.source)} writes inside a branch or a loop into a tensor from outside; "
-                "compute a new tensor there and assign it to the variable")
-        if storage.maybe:
-            storage.lose(writer)
         dirty = storage.dirty
         inside = dirty is not None and dirty is not place and place.within(dirty)
         if dirty is not None and not inside and not dirty.within(place):
@@ -195,6 +232,24 @@ class Memory:
             storage.dirty, storage.clean = None, storage.version
         else:
             storage.dirty = place
+
+    def assign(self, storage: Storage, value: Value, writer: Node) -> None:
+        """Gives a whole storage the content that a block gave it; what it is linked to was told in there."""
+        self.inside(storage, writer)
+        self.put(storage.root, value, writer)
+
+    def check(self, storage: Storage, writer: Node) -> None:
+        """Before a write: what may be the same memory is unknown then."""
+        self.inside(storage, writer)
+        if storage.sources or storage.users or storage.followers:
+            storage.lose(writer)
+
+    def inside(self, storage: Storage, writer: Node) -> None:
+        """Refuses a write that nobody would tell outside of the block."""
+        if storage.block is not self.block:
+            raise errors.UnsupportedError(
+                f"{writer.op} at {where(writer.source)} writes inside a branch or a loop into a tensor from outside; "
+                "compute a new tensor there and assign it to the variable")
 
     def flush(self, storage: Storage) -> None:
         """Puts the newest content back into the whole storage."""
@@ -228,27 +283,48 @@ class Memory:
 
     # --- blocks --------------------------------------------------------------------------------------------------------------
 
-    def may_be(self, output: Value, sources: list[Value]) -> Storage:
+    def remember(self, storage: Storage) -> None:
+        """Before the content of a storage from outside is brought up to date in a block: outside it is as it was."""
+        if self.defined is not None and storage.block is not self.block:
+            self.undo.append(self.snapshot(storage))
+
+    def new(self, output: Value) -> Storage:
+        """Memory of its own for what is made now."""
+        storage = Storage(output, self.block)
+        self.places[output] = storage.root
+        return storage
+
+    def may_be(self, output: Value, sources: list[Value]) -> None:
         """`output` may lie where one of `sources` does, or hold it."""
-        own = self.places[output] = Storage(output, self.block).root
+        self.new(output)
         self.hold(output, sources)
-        return own.storage
 
     def hold(self, container: Value, values: list[Value]) -> None:
         """A container holds these values: when one of them is written, so is what the container holds."""
         own = self.place(container).storage
         for value in values:
-            self.link(own, self.place(value).storage)
+            self.overlap(own, self.place(value).storage)
 
-    def link(self, one: Storage, other: Storage) -> None:
-        """Two storages may be the same memory."""
+    def overlap(self, one: Storage, other: Storage) -> None:
+        """`one` may be the same memory as `other`, or hold it."""
         if one is not other:
-            one.maybe[other] = other.maybe[one] = None
+            one.sources[other] = other.users[one] = None
+
+    def link(self, output: Value, found: list[tuple[Arg, Place]]) -> None:
+        """`output` lies where one of these places does, as far as a condition of them holds; else in memory of its own."""
+        links.connect(self.new(output), found)
 
     def freeze(self, storage: Storage) -> Callable[[], None]:
         """Gives back how the storage is now, for when a block is left that writes into it."""
-        self.read(storage.root)
+        if storage.lost is None:
+            links.follow(self, storage)
+        self.own(storage.root)
+        return self.snapshot(storage)
+
+    def snapshot(self, storage: Storage) -> Callable[[], None]:
+        """Gives back how the storage is now."""
         fields = storage.version, storage.clean, storage.dirty, storage.block
+        seen = [link.seen for link in storage.links]
         kept = []
         stack = [storage.root]
         while stack:
@@ -259,6 +335,8 @@ class Memory:
 
         def restore() -> None:
             storage.version, storage.clean, storage.dirty, storage.block = fields
+            for link, version in zip(storage.links, seen, strict=True):
+                link.seen = version
             for place, value, version, children in kept:
                 place.value, place.version, place.children = value, version, children
 
@@ -285,13 +363,39 @@ class Memory:
                 for index, piece in enumerate(made):
                     piece.pieces, piece.index = made, index
             if self.defined is not None:
-                self.undo.append(functools.partial(parent.children.__delitem__, key))
+                self.undo.append(functools.partial(parent.children.pop, key, None))
         for place, output in zip(known.pieces or [known], outputs, strict=True):
             if not place.newest:
                 if self.defined is not None:
                     self.undo.append(_restorer(place))
                 place.value, place.version = output, place.storage.version
             self.places[output] = place
+
+
+    def grow(self, parent: Place, node: Node, value: Value) -> Place:
+        """A view of `parent` of which there is no content yet."""
+        place = parent.children[views.key(node)] = Place(parent.storage, parent, node, value)
+        place.version = -1
+        if self.defined is not None:
+            self.undo.append(functools.partial(parent.children.pop, views.key(node), None))
+        return place
+
+    def cut(self, place: Place) -> Storage:
+        """Makes a storage of its own of a part of another."""
+        self.own(place.storage.root)
+        self.own(place)
+        assert place.parent is not None
+        children, version = place.parent.children, place.storage.version
+        for key in [key for key, child in children.items() if child is place]:
+            del children[key]
+        storage = Storage(place.value, self.block)
+        storage.root, place.parent, place.node, stack = place, None, None, [place]
+        while stack:
+            part = stack.pop()
+            part.storage, part.version = storage, 0 if part.version == version else -1
+            for child in part.children.values():
+                stack += child.pieces or [child]
+        return storage
 
 
 PIECES = "pieces"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from onnxport.aten.graph import LIST_WRITES, Block, Graph, Node, Value, values_in
+from onnxport.aten.graph import RESULT, WHOLE, Block, Graph, Node, Value, changes_list, values_in
 
 
 def prune(graph: Graph) -> None:
@@ -18,18 +18,34 @@ def prune(graph: Graph) -> None:
 
 
 def _changes_lists(node: Node) -> bool:
-    if node.op in LIST_WRITES or (node.op == "aten::add_" and node.overload == "t"):
+    if changes_list(node):
         return True
     return any(_changes_lists(inner) for block in node.blocks for inner in block.nodes)
+
+
+def _results(node: Node, used: set[Value]) -> None:
+    """Leaves an If with the results that somebody uses."""
+    wanted = [index for index, output in enumerate(node.outputs) if output in used]
+    if len(wanted) < len(node.outputs):
+        node.outputs = [node.outputs[index] for index in wanted]
+        for block in node.blocks:
+            block.outputs = [block.outputs[index] for index in wanted]
+
+
+def _is_output(node: Node) -> bool:
+    """Whether it takes a list apart that the program returns (of which nothing is known, where it is empty in the example)."""
+    return node.op == "prim::ListUnpack" and node.overload in (RESULT, WHOLE)
 
 
 def _block(block: Block, used: set[Value]) -> None:
     used.update(values_in(block.outputs))
     kept = []
     for node in reversed(block.nodes):
-        if any(output in used for output in node.outputs) or node.op == "prim::RaiseException" or _changes_lists(node):
+        if any(output in used for output in node.outputs) or node.op == "prim::RaiseException" or _changes_lists(node) or _is_output(node):
             kept.append(node)
             used.update(node.inputs())
+            if node.op == "prim::If":
+                _results(node, used)
             for inner in node.blocks:
                 _block(inner, used)
     block.nodes[:] = reversed(kept)

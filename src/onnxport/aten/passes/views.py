@@ -11,13 +11,14 @@ from typing import Any
 import torch
 
 from onnxport import errors
-from onnxport.aten.graph import Arg, Node, Value
+from onnxport.aten.graph import NUMBERS, Arg, Node, Value
 from onnxport.aten.make import INT_MAX, Maker
 from onnxport.aten.source import where
 
 # Which argument a view looks at, where it is not `self`.
 _DROPOUTS = ("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout")
-_SOURCE = {"aten::linalg_diagonal": "A", **{f"aten::{name}": "input" for name in _DROPOUTS}}
+_SOURCE = {"aten::linalg_diagonal": "A", "aten::__getitem__": "list",
+           "aten::_unwrap_optional": "optional", **{f"aten::{name}": "input" for name in _DROPOUTS}}
 
 PutBack = Callable[[Maker, Node, Value, Value], Value]
 
@@ -299,11 +300,14 @@ _TABLE: dict[str, tuple[Callable[[Node, Value], bool], PutBack]] = {
     **{name[6:]: (_always, refuse) for name in _PIECES},
 }
 _TABLE = {f"aten::{name}": row for name, row in _TABLE.items()}
+# Their results are what they were given.
+CASTS = frozenset({"prim::unchecked_cast", "aten::_unwrap_optional", "prim::unchecked_unwrap_optional"})
+_TABLE.update(dict.fromkeys(CASTS, (_always, _unchanged)))
 
 
 def is_view(node: Node) -> bool:
     """Whether the node may give a view (of a tensor: `slice.t` is of a list)."""
-    return node.op in _TABLE and node.overload not in ("t", "str")
+    return node.op in _TABLE and node.overload not in ("t", "str") and any(output.kind not in NUMBERS for output in node.outputs)
 
 
 def shares(node: Node, source: Value) -> bool:
@@ -313,11 +317,20 @@ def shares(node: Node, source: Value) -> bool:
 
 def depends(node: Node) -> bool:
     """Whether it depends on dtype or layout, which nobody knows here, if the node gives a view."""
-    return any(output.unknown for output in node.outputs) and _TABLE[node.op][0] in (_same_layout, _viewable)
+    return any(output.unknown for output in node.outputs) and _TABLE[node.op][0] in (_same_layout, _viewable) and not node.args.get("copy")
+
+
+def depends_on_dtype(node: Node) -> bool:
+    """Whether it gives a view where the dtype stays as it is."""
+    return node.op in ("aten::to", "aten::type_as") and node.args.get("memory_format") is None
 
 
 def put_back(make: Maker, node: Node, parent: Value, child: Value) -> Value:
     """`parent` with the part that the view `node` looks at replaced by `child`."""
+    if node.op == "aten::__getitem__":
+        copy = make.emit("aten::list", "t", parent, l=parent)
+        make.append("aten::_set_item", "t", {"l": copy, "idx": node.args["idx"], "el": child}, [parent.like()])
+        return copy
     if node.op == "aten::view" and node.overload == "dtype":
         return refuse(make, node, parent, child)
     entry = _TABLE.get(node.op)
