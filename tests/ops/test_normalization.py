@@ -49,6 +49,8 @@ CASES = [
          rtol=1e-10, atol=1e-10),
     Case("batch_half", lambda x: F.batch_norm(x, W, W.abs() + 1, W, B), (r(2, 4, 3, dtype=torch.float16),), opsets=EXTRA),
     Case("batch_own_statistics", nn.BatchNorm2d(4, track_running_stats=False), (r(2, 4, 3, 5),), IMAGES, HW, EXTRA),
+    Case("batch_new_statistics_half", lambda x: torch.ops.aten._batch_norm_with_update(x, W.half(), B.half(), B.half() * 1, W.abs().half(), 0.3, 1e-3)[:3],
+         (r(2, 4, 3, 5).half(),), opsets=(13, 18)),
     Case("batch_training", lambda x: F.batch_norm(x, None, None, W, B, training=True), (r(2, 4, 3, 5),), IMAGES, HW),
     Case("native_batch", lambda x: torch.native_batch_norm(x, W, B, None, None, True, 0.1, 1e-3), (r(2, 4, 3, 5),), IMAGES, HW),
     Case("native_batch_half", lambda x: (*torch.native_batch_norm(x, None, None, None, None, True, 0.1, 1e-3),

@@ -125,8 +125,11 @@ def _native_batch_norm_legit_functional(g: Builder, input: Value, weight: Value 
         given = [constant_or(g, v, fill, channels, input.dtype) for v, fill in ((weight, 1.0), (bias, 0.0))]  # type: ignore[arg-type]
         made[0] = g.op("BatchNormalization", input, *given, running_mean, running_var, epsilon=eps, momentum=1.0 - momentum,
                        training_mode=1, outputs=3)[0]
-    variance = var(g, input, dim=[i for i in range(rank_of(input)) if i != 1], correction=1)
-    return [*made, _moved(g, running_mean, made[1], momentum), _moved(g, running_var, variance, momentum)]
+    mean, kept = made[1], _kept_dtype(input, weight, bias, running_mean, running_var)
+    x = cast(g, input, mean.dtype)  # type: ignore[arg-type]
+    variance = var(g, x, dim=[i for i in range(rank_of(input)) if i != 1], correction=1)
+    stats = [cast(g, v, kept) for v in made[1:]]
+    return [made[0], *stats, _moved(g, running_mean, mean, momentum), _moved(g, running_var, variance, momentum)]
 
 
 @aten
