@@ -219,6 +219,9 @@ PIECES = [
     *(Case(f"segments_from_{how}", lambda x, o, how=how: torch.segment_reduce(x, how, offsets=o, axis=1, initial=2, unsafe=True),
            (S[None].repeat(2, 1, 1), torch.tensor([[0, 2, 2, 5], [1, 2, 4, 4]])), [], {0: {0: "n"}, 1: {0: "n"}}, (18,))
       for how in ("sum", "mean", "max", "min", "prod")),
+    Case("repeated_none_or_many", lambda x, i, v: (x.scatter_add(0, i, v), x.index_add(0, i, v), x.scatter_reduce(0, i, v, "amax", include_self=False)),
+         (S[:, 0], torch.tensor([0, 1, 1]), S[:3, 1]), [(S[:, 1], torch.tensor([], dtype=torch.int64), S[:0, 0]), (S[:, 2], torch.arange(40) % 5, torch.randn(40))],
+         {1: {0: "k"}, 2: {0: "k"}}, (9, 13, 17)),
     Case("select_scatter", lambda x, v: [x.select_scatter(v, 1, i) for i in (0, 1, -1)], (X, torch.randn(2, 4)), [(W, torch.randn(5, 4))],
          {0: {0: "n"}, 1: {0: "n"}}),
     Case("select_scatter_dynamic", lambda x, v: [x.select_scatter(v, 1, i) for i in (0, 1, -1)], (X, torch.randn(2, 4)),
