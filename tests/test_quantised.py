@@ -226,6 +226,29 @@ def test_weights_stay_small_where_no_node_reads_them(opset: int) -> None:
     assert kinds["first.weight"] == kinds["last.weight"] == onnx.TensorProto.INT8
 
 
+@pytest.mark.parametrize(("name", "scripted"), [("shufflenet_v2_x0_5", False), ("mobilenet_v3_large", True)])
+def test_models_of_torchvision(name: str, scripted: bool) -> None:
+    models = pytest.importorskip("torchvision.models")
+    torch.backends.quantized.engine = ENGINE
+    model = models.get_model(f"quantized_{name}", weights=None, quantize=False).eval()
+    model.fuse_model()
+    model = quantised(model, (2, 3, 64, 64))
+    args = (data((2, 3, 64, 64)),)
+    last = model.fc if hasattr(model, "fc") else model.classifier[-1]
+    want = model(*args).numpy()
+    session, _ = session_of(torch.jit.script(model) if scripted else model, args)
+    apart = np.abs(session.run(None, {"x0": args[0].numpy()})[0] - want) / last.scale
+    assert apart.max() < 3.1 and apart.mean() < 0.7, f"{apart.mean():.2f} steps in the mean, {apart.max():.2f} at most"
+
+
+def test_quantised_layers_as_functions() -> None:
+    model, args = quantised(fused(), (4, 3, 10, 10)), (data((4, 3, 10, 10)),)
+    session, file = session_of(model, args, export_modules_as_functions=True)
+    compare(session, model, (data((4, 3, 10, 10)),), 50)
+    assert all(all(node.input) for function in file.functions for node in function.node if node.domain)
+    assert {function.name for function in file.functions} >= {"ConvReLU2d", "Conv2d", "Linear", "MaxPool2d"}
+
+
 def test_the_bias_that_fits_no_integer_stays_a_float() -> None:
     model = Between(nn.Linear(4, 2))
     with torch.no_grad():

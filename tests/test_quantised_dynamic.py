@@ -199,7 +199,10 @@ def test_fake_quantisation_of_training(capture: str) -> None:
     with pytest.raises(onnxport.errors.UnsupportedError, match=r"the observer of a fake quantisation is on.*disable_observer"):
         session_of(model, args, capture=capture)
     model.apply(tq.disable_observer)
-    compare(session_of(model, args, capture=capture, mutations="error" if capture == "trace" else "ignore")[0], Detached(model), args, 100)
+    session, file = session_of(model, args, capture=capture, mutations="error" if capture == "trace" else "ignore")
+    compare(session, Detached(model), args, 100)
+    kinds = {t.name: t.data_type for t in file.graph.initializer}
+    assert kinds["second.weight"] == kinds["last.weight"] == onnx.TensorProto.INT8
     model.apply(tq.disable_fake_quant)
     holds(model, [args], capture=capture, mutations="ignore")
 

@@ -124,6 +124,7 @@ class Lowering:
     def made_of(self, captured: Any) -> Value | None:
         """The tensor of the graph that a captured one became."""
         found = self.env.get(captured) if isinstance(captured, Captured) else None
+        found = found.integers if isinstance(found, Quantised) else found
         return behind(found) if isinstance(found, Value) else None
 
     def knows(self, node: Node) -> bool:
@@ -165,7 +166,7 @@ class Lowering:
                 if arg.constant is None:
                     return self.env[arg] if arg in self.env else _undefined(arg)
                 found = self.env[arg] = self.constant(arg.constant.detach(), arg.name)
-            return found if self.g.apart is None else self.g.apart.seen(found, self.g.call)
+            return found if self.g.apart is None else self.seen(found)
         if isinstance(arg, list):
             return [self.resolve(a) for a in arg]
         if isinstance(arg, tuple):
@@ -175,6 +176,13 @@ class Lowering:
         if isinstance(arg, Packed):
             return self.packed(arg)
         return arg
+
+    def seen(self, found: Any) -> Any:
+        """What a value is to the module call that nodes are made for."""
+        assert self.g.apart is not None
+        if isinstance(found, Quantised):
+            return found.with_integers(self.g.apart.seen(found.integers, self.g.call))
+        return self.g.apart.seen(found, self.g.call)
 
     def constant(self, tensor: torch.Tensor, name: str | None) -> Any:
         """A weight or a literal."""

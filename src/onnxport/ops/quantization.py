@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
+
 from onnxport import errors
 from onnxport.ops.registry import aten
-from onnxport.ops.support import axis_of, cast, rank_of, tensor
-from onnxport.target import kernels, sizes
+from onnxport.ops.support import axis_of, cast, rank_of, shape_of, static_int, tensor
+from onnxport.target import folding, kernels, sizes
 from onnxport.target.builder import Builder
+from onnxport.target.dtypes import to_torch
 from onnxport.target.value import DataType, Value
 
 Number = float | Value
@@ -72,9 +75,31 @@ def has_node(g: Builder, at: Grid, dtype: DataType, op_type: str = "QuantizeLine
 def quantize(g: Builder, x: Value, at: Grid, dtype: DataType) -> Value:
     """`x` as integers of `dtype`."""
     x = cast(g, x, FLOAT)
+    known = [v.const for v in (x, at.scale, at.zero) if v.const is not None]
+    if len(known) == 3 and not folding.kept(g, known):
+        made = folding.lazily(g, lambda: _integers(x, at, to_torch(dtype)), to_torch(dtype), _static(x), known)
+        assert made.const is not None
+        made.const.name = known[0].name  # it is that weight still
+        return made
     if not has_node(g, at, dtype):
         return g.op("Cast", _in_numbers(g, x, at), to=dtype)
     return g.op("QuantizeLinear", _bounded(g, x, at, dtype), at.scale, cast(g, at.zero, dtype), axis=at.axis)
+
+
+def _static(x: Value) -> tuple[int, ...]:
+    """The sizes of a constant."""
+    return tuple([static_int(size, "a size of a constant") for size in shape_of(x)])
+
+
+def _integers(x: Value, at: Grid, dtype: torch.dtype) -> torch.Tensor:
+    """A weight as integers, in PyTorch's own steps."""
+    assert x.const is not None and at.scale.const is not None and at.zero.const is not None
+    number = x.const.tensor.detach().to(torch.float32)
+    sizes = [1] * number.dim() if at.axis is None else [-1 if i == at.axis else 1 for i in range(number.dim())]
+    inverse, zero = at.scale.const.tensor.reciprocal().reshape(sizes), at.zero.const.tensor.reshape(sizes)
+    number = number * inverse
+    number = (number + zero).round() if zero.is_floating_point() else number.round() + zero
+    return number.clamp(at.low, at.high).to(dtype)
 
 
 def dequantize(g: Builder, q: Value, at: Grid) -> Value:
