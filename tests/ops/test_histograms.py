@@ -43,6 +43,7 @@ COUNTS = [
          dynamic={0: {0: "a", 1: "b"}, 1: {0: "edges"}}, refused={9: "TopK with 'K' that the graph computes needs opset 10"}),
     case("histogram_weights", lambda x, w: tuple(torch.histogram(x, 5, weight=w, density=True)), X, torch.rand(4, 5)),
     case("histogram_double", lambda x: tuple(torch.histogram(x, 5)), X.double()),
+    case("histogram_last_edge", lambda x: tuple(torch.histogram(x, 3)), torch.rand(40).double() - 0.3, others=[(torch.rand(40).double() * 7 - 3,)] * 5),
     case("histogram_empty", lambda x: tuple(torch.histogram(x, 5)), torch.zeros(0)),
     case("histogram_scalar", lambda x: tuple(torch.histogram(x, 2)), torch.tensor(1.5)),
     case("histogramdd", lambda x: (lambda h: (h.hist, *h.bin_edges))(torch.histogramdd(x, bins=[3, 4])), POINTS, others=[(torch.randn(5, 1, 2),)],

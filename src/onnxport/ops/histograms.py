@@ -76,7 +76,9 @@ def _edges(g: Builder, column: Value, bins: int, ends: Sequence[float] | None) -
     else:
         low, high = (g.op(f"Reduce{which}", column, keepdims=0) for which in ("Min", "Max"))
     apart = g.op("Mul", cast(g, g.op("Equal", low, high), column.dtype), g.const(0.5, column.dtype))
-    return linspace(g, g.op("Sub", low, apart), g.op("Add", high, apart), bins + 1, to_torch(column.dtype))
+    low, high = g.op("Sub", low, apart), g.op("Add", high, apart)
+    inner = sliced(g, linspace(g, low, high, bins + 1, to_torch(column.dtype)), 0, 0, bins)
+    return g.op("Concat", inner, sizes.reshape(g, high, [1]), axis=0)  # the greatest number may not be rounded out of the last box
 
 
 def _counted(g: Builder, columns: Sequence[Value], edges: Sequence[Value], weight: Value | None, density: bool) -> Value:
