@@ -446,3 +446,34 @@ def outcome(made: onnx.ModelProto, *given: torch.Tensor) -> list[np.ndarray] | N
         return run(made, *given[: len(made.graph.input)])
     except (Fail, InvalidArgument, RuntimeException):
         return None
+
+
+class Branches(nn.Module):
+    """Calls a module in the branches of a condition, and outside of them; both share its weights."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.step, self.other = Step(2, 1e-3), Step(3, 0.1)
+        self.other.linear = self.step.linear
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.step(x)
+        return torch.cond(y.sum() > 0, lambda v: self.step(v) + 1, lambda v: self.other(self.step(v)), (y,))
+
+
+class CallsBranches(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = Branches(), Branches()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.b(self.a(x) - 1)
+
+
+@pytest.mark.parametrize("functions", [True, {Step}, {Branches}, {Branches, Step}], ids=["all", "steps", "branches", "both"])
+def test_modules_inside_of_branches(functions: Any) -> None:
+    """What a branch calls is part of the branch: its nodes belong to the function around the condition."""
+    made = check(CallsBranches(), (X,), functions, (torch.rand(5, 3),), (-torch.rand(4, 3),), input_names=["x"], dynamic_axes={"x": [0]},
+                 capture="export")
+    names = {f.name.partition(".")[0] for f in made.functions}
+    assert names == ({"Linear", "LayerNorm", "Step", "Branches", "CallsBranches"} if functions is True else {kind.__name__ for kind in functions})

@@ -264,13 +264,17 @@ def _full_name(kind: type) -> str:
 
 
 def _scope(node: torch.fx.Node, prefix: str, calls: Calls | None) -> Scope:
-    """`Net/body/body.0`, as a trace writes it; what is outside of `prefix` is left out."""
+    """`Net/body/body.0`, as a trace writes it; what is outside of `prefix` is left out.
+
+    Where a model has conditions, torch.export tells the names below `prefix` without it.
+    """
     path: list[str] = []
     call: ModuleCall | None = None
     for key, (name, kind) in (node.meta.get("nn_module_stack") or {}).items():
-        if not name.startswith(prefix):
+        if name.startswith(prefix):
+            name = name[len(prefix):].lstrip(".")
+        elif not path:
             continue
-        name = name[len(prefix):].lstrip(".")
         path.append(name if path else str(kind).rpartition(".")[2] if not isinstance(kind, type) else kind.__name__)
         if calls is not None:
             call = calls.enter(call, key, name, kind)
