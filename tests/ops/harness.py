@@ -34,7 +34,6 @@ TRACED_ONLY = {
     "mask_scalar": "data-dependent expression",  # a mask of rank 0 has a size that only the data knows
     "mean_of_chosen": "data-dependent expression",  # the sizes of two selections are compared
     "narrow_tensor": "Pending unbacked symbols",
-    "fractional_3": "inferred a static shape",
     "circular_cut": "Pending unbacked symbols",
     "mask_pair": "Pending unbacked symbols",
     "take_along_dim_dynamic": "torch.export refuses the model: AssertionError",

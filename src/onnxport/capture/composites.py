@@ -77,6 +77,8 @@ def _kept() -> list[_Kept]:
         _Kept(_ATEN.affine_grid_generator.default, [torch.nn.functional.affine_grid], _affine_grid, _of_affine_grid),
         _Kept(_ATEN.ctc_loss.Tensor, [torch.nn.functional.ctc_loss], _ctc_loss, _of_ctc_loss),
         _Kept(_ATEN._grouped_mm.default, torch_private.grouped_products(), _grouped_mm, _of_grouped_mm),
+        _Kept(_ATEN.fractional_max_pool3d.default, [torch.nn.functional.fractional_max_pool3d_with_indices], _fractional_max_pool,
+              _of_fractional_max_pool),
         _Kept(_ATEN.max_pool1d.default, [torch.nn.functional.max_pool1d], _max_pool1d, _of_max_pool1d),
     ]
 
@@ -136,6 +138,14 @@ def _of_grouped_mm(mat_a: Tensor, mat_b: Tensor, *, offs: Tensor | None = None, 
     return (mat_a, mat_b, offs, bias, out_dtype), {}
 
 
+def _of_fractional_max_pool(input: Tensor, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: bool = False,
+                            _random_samples: Tensor | None = None) -> _Adapted | None:
+    if output_size is None or _random_samples is None:
+        return None
+    kernel, output = (size if isinstance(size, (list, tuple)) else [size] * 3 for size in (kernel_size, output_size))
+    return (input, list(kernel), list(output), _random_samples), {}
+
+
 def _listed(size: Any) -> list[Any]:
     return list(size) if isinstance(size, (list, tuple)) else [] if size is None else [size]
 
@@ -188,6 +198,11 @@ def _affine_grid(theta: Tensor, size: Sequence[Any], align_corners: bool) -> Ten
 def _ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor, blank: int = 0, reduction: int = 1,
               zero_infinity: bool = False) -> Tensor:
     return log_probs.new_empty([log_probs.shape[1]] if reduction == 0 and log_probs.dim() == 3 else [])
+
+
+def _fractional_max_pool(self: Tensor, kernel_size: Sequence[int], output_size: Sequence[Any], random_samples: Tensor) -> tuple[Tensor, Tensor]:
+    sizes = [*self.shape[:-3], *output_size]
+    return self.new_empty(sizes), self.new_empty(sizes, dtype=torch.int64)
 
 
 def _max_pool1d(self: Tensor, kernel_size: Sequence[int], stride: Sequence[int] = (), padding: Sequence[int] = (0,), dilation: Sequence[int] = (1,),
