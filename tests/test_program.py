@@ -11,7 +11,7 @@ import onnx_ir as ir
 import pytest
 import torch
 
-from onnxport import errors, runtime
+from onnxport import errors, runtime, save
 from onnxport.program import ONNXProgram
 from onnxport.runtime import RunError, Session
 from tests import handmade
@@ -128,6 +128,10 @@ def test_model_that_onnxruntime_does_not_take():
     made = ONNXProgram(handmade.model([x], [handmade.node("NoSuchOperator", [x], "y", like=x)]), source=torch.nn.Identity())
     with pytest.raises(RunError, match="cannot load the model"):
         made(torch.ones(1))
+    future = save.to_proto(added("a"))
+    future.opset_import[0].version = 999
+    with pytest.raises(RunError, match=r"onnxruntime \S+ is older than its opset: export with a lower opset_version"):
+        Session(future.SerializeToString())
     made = ONNXProgram(added("a"), source=torch.nn.Identity())
     with pytest.raises(RunError, match="cannot run the model"):
         made(torch.ones(2, 2))

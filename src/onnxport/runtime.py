@@ -39,7 +39,7 @@ class Session:
         try:
             self._session = ort.InferenceSession(content, options, providers=list(providers))
         except Exception as error:  # its exceptions have no common base
-            raise RunError(f"ONNX Runtime cannot load the model: {error}") from error
+            raise RunError(f"ONNX Runtime cannot load the model{_too_new(str(error), ort.__version__)}: {error}") from error
         described = self._session.get_inputs()
         self.inputs = [i.name for i in described]
         self.outputs = [o.name for o in self._session.get_outputs()]
@@ -86,6 +86,13 @@ class Session:
         if isinstance(value, torch.Tensor) and value.is_complex() and "complex" not in self.types.get(name, ""):
             return torch.view_as_real(value.detach().resolve_conj().resolve_neg())
         return value
+
+
+def _too_new(words: str, version: str) -> str:
+    """What to do where the installed ONNX Runtime is older than the opset of the file, if that is what its words say."""
+    if "*guarantees* support for models stamped" not in words and "Unsupported model IR version" not in words:
+        return ""
+    return f" (onnxruntime {version} is older than its opset: export with a lower opset_version, or install a newer onnxruntime)"
 
 
 def state_of(model: Any) -> list[torch.Tensor]:

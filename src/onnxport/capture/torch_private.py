@@ -247,8 +247,11 @@ def next_unique() -> int | None:
 
 def exporter_flags() -> Any:
     """What PyTorch's own names answer by while we export: no exporter, only its flags (`in_onnx_export` and the opset)."""
-    from torch.onnx._internal.torchscript_exporter._globals import GLOBALS
-
+    try:
+        from torch.onnx._internal.torchscript_exporter._globals import GLOBALS
+    except ImportError:  # pragma: no cover - where it stood up to torch 2.8
+        globals_: Any = importlib.import_module("torch.onnx._globals")
+        return globals_.GLOBALS
     return GLOBALS
 
 
@@ -398,13 +401,17 @@ class _Warnings:
 
 
 def _assignments_on() -> Any:
-    module: Any = importlib.import_module("torch._functorch._aot_autograd.frontend_utils")
+    try:
+        module: Any = importlib.import_module("torch._functorch._aot_autograd.frontend_utils")
+    except ImportError:  # pragma: no cover - torch 2.8 and older warn from elsewhere: the warning stays
+        return None
     before, module.warnings = module.warnings, _Warnings
     return module, before
 
 
 def _assignments_off(before: Any) -> None:
-    before[0].warnings = before[1]
+    if before is not None:
+        before[0].warnings = before[1]
 
 
 # torch.export warns of attributes that it would lose; the capture returns them beside the outputs (recurrent layers assign their weights too).
