@@ -61,18 +61,21 @@ def lower(low: Lowering, node: Node, args: Args) -> Any:
 
 def _moved(low: Lowering, node: Node, args: Args) -> Any:
     """The operator on the integers; what has their dtype in the results stands for numbers of the same grid."""
-    first = next(x for x in _quantised(args))
-    if first.grid.axis is not None:
-        first = _along(node, first)
+    first = _quantised(args)[0] if node.op in _STAYING else _first(node, args)
     if not all(same(x.grid, first.grid) for x in _quantised(args)):
         raise errors.UnsupportedError(f"{node.op} of tensors that are quantised with different scales")
     return _wrapped(low.builtin(node, {name: _replaced(arg, lambda x: x.integers) for name, arg in args.items()}), first)
 
 
-def _along(node: Node, x: Quantised) -> Quantised:
-    if node.op not in ("aten::detach", "aten::contiguous", "aten::clone", "aten::to", "aten::alias"):
-        raise errors.UnsupportedError(f"{node.op} of a tensor that is quantised channel by channel")
-    return x
+_STAYING = frozenset({"aten::detach", "aten::contiguous", "aten::clone", "aten::to", "aten::alias"})
+
+
+def _first(node: Node, args: Args) -> Quantised:
+    """The first quantised argument, whose grid the result has: one for all elements, wherever they go."""
+    first = _quantised(args)[0]
+    if first.grid.axis is not None:
+        raise errors.UnsupportedError(f"{node.op} of a tensor that is quantised channel by channel: take its dequantize()")
+    return first
 
 
 def _quantised(args: Args) -> list[Quantised]:
@@ -101,7 +104,7 @@ def _floats(low: Lowering, node: Node, args: Args) -> Any:
 
 def _same_grid(low: Lowering, node: Node, args: Args) -> Any:
     """The result lies on the grid of the argument."""
-    (first, *_), made = _quantised(args), _floats(low, node, args)
+    first, made = _first(node, args), _floats(low, node, args)
     assert first.integers.dtype is not None
     return like(low.g, made, first.grid, first.integers.dtype)
 
@@ -119,7 +122,7 @@ _FROM_MINUS_ONE = {torch.quint8: (2 / 256, 128), torch.qint8: (2 / 256, 0), torc
 
 def _fixed_grid(grids: dict[torch.dtype, tuple[float, int]]) -> Any:
     def rule(low: Lowering, node: Node, args: Args) -> Any:
-        (first, *_), made = _quantised(args), _floats(low, node, args)
+        first, made = _first(node, args), _floats(low, node, args)
         return on_grid(low.g, made, *grids[first.dtype], first.dtype)
 
     return rule
@@ -138,6 +141,7 @@ def _between(low_name: str | None, high_name: str | None, low_end: float | None 
 
 def _cat(low: Lowering, node: Node, args: Args) -> Any:
     """`torch.cat`: on the grid of the first."""
+    _first(node, args)
     return cat(low.g, args["tensors"], args.get("dim", 0), None, None)
 
 
