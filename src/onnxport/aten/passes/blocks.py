@@ -42,6 +42,7 @@ class Blocks:
         self.candidates: list[list[Value]] = [[] for _ in node.outputs]
         self.own: set[Value] = set()  # what the blocks compute themselves
         self.flags: dict[int, list[tuple[Value, Place]]] = {}  # of a Loop: whether a carried tensor is a place from outside
+        self.unknown: set[int] = set()  # what a Loop carries, and does not write into, of which that cannot be told
 
     # --- rewriting ------------------------------------------------------------------------------------------------------------
 
@@ -137,6 +138,8 @@ class Blocks:
             end = self.ends[0][index]
             candidates = [candidate.uncast() for _, candidate in flags]
             if not end.clear or any(place.uncast() not in candidates for _, place in end.links):
+                self.unknown.add(index)
+            if index in self.unknown and (self.storages or self.memory.place(block.inputs[index + 1]).storage.version):
                 raise errors.UnsupportedError(
                     f"a loop assigns a variable, which it also writes into, a part of another tensor; clone it\n  at {where(self.node.source)}")
             block.outputs += [self.any_of([condition for condition, place in end.links if place.uncast() is candidate]) for candidate in candidates]
@@ -228,7 +231,7 @@ class Blocks:
                 return None
             flags = [(Value("bool"), place) for _, place in self.flags[index]]
             self.node.outputs += [flag for flag, _ in flags]
-            return list(flags)
+            return None if index in self.unknown else list(flags)
         found: list[tuple[int, Arg, Place]] = []
         for which, ends in enumerate(self.ends):
             if not ends[index].clear:
