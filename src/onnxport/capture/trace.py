@@ -115,7 +115,7 @@ def trace(model: Any, tensors: list[torch.Tensor], input_names: list[str], call:
     except TypeError:
         if dynamic:
             raise
-    except (RuntimeError, AssertionError) as error:
+    except (RuntimeError, IndexError, AssertionError) as error:
         reason = next((text for mark, text in _FAILURES.items() if mark in str(error)), None)
         if reason is None:
             raise
