@@ -53,6 +53,8 @@ ONE = [
     *[Case(f"{name}_all_dynamic", everywhere(getattr(fft, name)), (x,), [(y,)], "all", (13, 28))
       for name, x, y in (("fft", Z, W), ("rfft", X, Y), ("irfft", Z, W), ("ihfft", X, Y))],
     Case("fft_of_real", lambda x: (fft.fft(x), fft.ifft(x), fft.irfft(x), fft.hfft(x), fft.fft((x * 9).long())), (X,), [(Y,)], "all", BOTH),
+    *[Case(f"rfft_half_turn_{x.shape[1]}", lambda x: fft.rfft(x)[:, [0, -1]].angle(), (x,), [(y,)], BATCH, FEW) for x, y in (
+        (torch.randn(9, 16), torch.randn(20, 16)), (torch.randn(9, 512), torch.randn(20, 512)))],
     Case("fft_double", lambda x: (fft.fft(x), fft.irfft(fft.rfft(x))), (X.double(),), [(Y[..., :6].double(),)], "all", FEW, rtol=1e-9, atol=1e-9),
     Case("rfft_back", lambda x: fft.irfft(fft.rfft(x), n=x.shape[-1]), (torch.randn(2, 9),), [(torch.randn(3, 8),), (torch.randn(3, 1),)], "all", (13, 28)),
 ]

@@ -38,6 +38,9 @@ CASES = [
                                              ("nearest", "border", False, (13,)), ("bilinear", "border", True, (11,)))),
     Case("grid_double", sample("bicubic", "reflection", False), (r(2, 3, 5, 6).double(), r(2, 4, 3, 2).double()), opsets=(13, 18, NEWEST)),
     Case("grid_far", sample("bilinear", "zeros", False), (r(1, 2, 5, 6), torch.tensor([[[[1e20, 0.0], [-1e9, 3.0], [-1.0, 1.0]]]])), opsets=(13,)),
+    *(Case(f"grid_nowhere_{mode}_{outside}", sample(mode, outside, False), (r(1, 2, 5, 6), r(1, 1, 3, 2)),
+           [(r(1, 2, 5, 6), torch.tensor([[[[float("nan"), 0.0], [0.5, float("inf")], [0.5, -0.3]]]]))], opsets=(9, 13))
+      for mode in ("bilinear", "nearest", "bicubic") for outside in ("zeros", "border", "reflection")),
     Case("grid_half", sample("bilinear", "border", True), (r(1, 2, 5, 6).half(), r(1, 4, 3, 2).half()), opsets=(13, 18)),
     *(Case(f"affine_{corners}", lambda theta, x, corners=corners: F.affine_grid(theta, list(x.shape), align_corners=corners),
            (r(2, 2, 3), r(2, 3, 4, 5)), [(r(1, 2, 3), r(1, 3, 1, 7))], {0: {0: "n"}, 1: {0: "n", 2: "h", 3: "w"}}, OPSETS)

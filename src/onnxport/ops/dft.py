@@ -156,8 +156,10 @@ class Waves:
         (rows, columns), n = self.shape, self.n
         assert isinstance(rows, int) and isinstance(columns, int) and isinstance(n, int) and not isinstance(self.scale, Value)
         t = torch.arange(rows)
-        angle = (t[:, None] * torch.arange(columns) % n).double() * (2 * math.pi / n)
-        made = (angle.cos() if function == "Cos" else angle.sin()) * self.scale
+        steps = t[:, None] * torch.arange(columns) % n
+        angle = steps.double() * (2 * math.pi / n)
+        # Half a turn has no sine: real numbers have real sums there, whose angle is pi and not now and then -pi.
+        made = (angle.cos() if function == "Cos" else angle.sin().masked_fill(2 * steps % n == 0, 0.0)) * self.scale
         if self.twice:
             made[(t > 0) & (2 * t != n)] *= 2
         return made

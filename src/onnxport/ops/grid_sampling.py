@@ -47,11 +47,10 @@ def sum_of_taps(g: Builder, x: Value, wanted: Sequence[Size], taps: Sequence[Seq
         place: Value | None = None
         factors = [weight for _, weight in chosen if weight is not None]
         for (at, _), size in zip(chosen, spatial, strict=True):
-            last = _float(g, size - 1, at.dtype)
+            inside = _between(g, at, tensor(g, 0.0, at.dtype), _float(g, size - 1, at.dtype))
             if zeros:
-                inside = g.op("And", g.op("Not", g.op("Less", at, tensor(g, 0.0, at.dtype))), g.op("Not", g.op("Less", last, at)))
-                factors.append(cast(g, inside, at.dtype or DataType.FLOAT))
-            index = cast(g, g.op("Max", g.op("Min", at, last), tensor(g, 0.0, at.dtype)), DataType.INT64)
+                factors.append(cast(g, g.op("Equal", at, inside), at.dtype or DataType.FLOAT))
+            index = cast(g, inside, DataType.INT64)
             place = index if place is None else g.op("Add", g.op("Mul", place, g.scalar(size)), index)
         assert place is not None
         points = sizes.reshape(g, place, [batch, 1, dims.product(wanted)])
@@ -69,6 +68,11 @@ def linear_taps(g: Builder, at: Value) -> list[Tap]:
     one, below = tensor(g, 1.0, at.dtype), g.op("Floor", at)
     share = g.op("Sub", at, below)
     return [(below, g.op("Sub", one, share)), (g.op("Add", below, one), share)]
+
+
+def _between(g: Builder, at: Value, low: Value, high: Value) -> Value:
+    """Cut off at both ends; what is no number (a point behind a camera) goes to the low one, as in PyTorch, for it must name a pixel."""
+    return g.op("Where", g.op("Greater", at, low), g.op("Min", at, high), low)
 
 
 def _float(g: Builder, size: Size, dtype: DataType | None) -> Value:
@@ -118,12 +122,11 @@ class _Dim:
         return total
 
     def _kept_inside(self, at: Value) -> Value:
-        g, zero = self.g, self.number(0.0)
         if self.outside == "zeros":
             return at
         if self.outside == "reflection":
             at = self._reflected(at)
-        return g.op("Max", g.op("Min", at, self.last), zero)
+        return _between(self.g, at, self.number(0.0), self.last)
 
     def _reflected(self, at: Value) -> Value:
         """Mirrored at the ends, the outer pixels' centres or edges, as often as it takes."""
