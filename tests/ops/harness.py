@@ -37,14 +37,11 @@ TRACED_ONLY = {
     "circular_cut": "Pending unbacked symbols",
     "mask_pair": "Pending unbacked symbols",
     "take_along_dim_dynamic": "torch.export refuses the model: AssertionError",
-    **dict.fromkeys(("triangle_indices_dynamic", "one_hot_by_size", "take_along_dim", "irfft_all_dynamic", "frequencies", "istft_lengths",
-                     "writes_through_views", "gradient", "gradient_spacing", "gradient_places_1", "gradient_places_2"), "inferred a static shape"),
+    **dict.fromkeys(("triangle_indices_dynamic", "irfft_all_dynamic", "istft_lengths", "writes_through_views"), "inferred a static shape"),
     # Packed sequences have a batch size for each time step, as numbers of Python.
     **dict.fromkeys(("packed_lstm", "packed_lstm_unsorted", "packed_lstm_projected", "packed_gru_total_length", "packed_rnn", "packed_data_between"),
                     "failed to unpack"),
     "packing_alone": "data-dependent expression",
-    **dict.fromkeys(("histogram", "histogram_edges", "histogramdd"), "torch.export refuses the model: UnsupportedOperatorException"),
-    **dict.fromkeys([f"lstsq{tail}" for tail in ("", "_wide", "_vector", "_gels", "_gels_dynamic", "_gels_batch_dynamic", "_gelsd", "_gelss_batch")], "DynamicOutputShapeException"),
 }
 if torch.__version__ < "2.14":  # whose torch.export makes a plain number of an index that is written to
     TRACED_ONLY["put_row"] = "data-dependent expression"

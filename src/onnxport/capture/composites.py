@@ -28,23 +28,25 @@ class Kept(TorchFunctionMode):
     """Inside, these operators stay whole."""
 
     def __torch_function__(self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None) -> Any:
-        given, kept = kwargs or {}, _functions().get(func)
-        if kept is None:
-            return func(*args, **given)
-        if kept.adapt is None:
-            return kept.call(*args, **given)
-        adapted = kept.adapt(*args, **given)
-        return func(*args, **given) if adapted is None else kept.call(*adapted[0], **adapted[1])
+        given = kwargs or {}
+        for kept in _functions().get(func, ()):
+            adapted = (args, given) if kept.adapt is None else kept.adapt(*args, **given)
+            if adapted is not None:
+                result = kept.call(*adapted[0], **adapted[1])
+                return result if kept.named is None else kept.named(result)
+        return func(*args, **given)
 
 
 class _Kept:
     """One operator. names: PyTorch's functions for it.   sizes: a fake result.
 
     adapt: the operator's arguments for a call of such a function; None where it is a call of another overload.
+    named: the type of the functions' result, where it has names for its parts.
     """
 
-    def __init__(self, overload: Any, names: Sequence[Any], sizes: Callable[..., Any], adapt: Callable[..., _Adapted | None] | None = None):
-        self.overload, self.names, self.adapt = overload, names, adapt
+    def __init__(self, overload: Any, names: Sequence[Any], sizes: Callable[..., Any], adapt: Callable[..., _Adapted | None] | None = None,
+                 named: Any = None):
+        self.overload, self.names, self.adapt, self.named = overload, names, adapt, named
         schema = overload._schema
         self.name = f"{schema.name.rpartition('::')[2]}_{schema.overload_name or 'default'}"
         text = str(schema)
@@ -59,6 +61,10 @@ _NAMESPACE = "onnxport_kept"
 @functools.cache
 def _library() -> Any:
     return torch.library.Library(_NAMESPACE, "DEF")
+
+
+_NAMED: Any = torch.return_types
+_HISTOGRAM = (torch.histogram, Tensor.histogram)
 
 
 @functools.cache
@@ -79,13 +85,27 @@ def _kept() -> list[_Kept]:
         _Kept(_ATEN._grouped_mm.default, torch_private.grouped_products(), _grouped_mm, _of_grouped_mm),
         _Kept(_ATEN.fractional_max_pool3d.default, [torch.nn.functional.fractional_max_pool3d_with_indices], _fractional_max_pool,
               _of_fractional_max_pool),
+        _Kept(_ATEN.linalg_lstsq.default, [torch.linalg.lstsq], _lstsq, named=_NAMED.linalg_lstsq),
+        _Kept(_ATEN.histogram.bins_tensor, _HISTOGRAM, _counts, _of_edges, _NAMED.histogram),
+        _Kept(_ATEN.histogram.bin_ct, _HISTOGRAM, _counts_of_equal, _of_count, _NAMED.histogram),
+        _Kept(_ATEN.histogramdd.default, [torch.histogramdd], _counts_of_points, _of_counts, _NAMED.histogramdd),
+        _Kept(_ATEN.gradient.scalarint, [torch.gradient], _slopes, _of_step),
+        _Kept(_ATEN.gradient.tensorarrayint, [torch.gradient], _slopes, _of_places),
+        _Kept(_ATEN.one_hot.default, [torch.nn.functional.one_hot], _one_hot, _of_classes),
+        _Kept(_ATEN.take_along_dim.default, [torch.take_along_dim, Tensor.take_along_dim], _take_along_dim, _of_dim),
+        _Kept(_ATEN.fft_fftfreq.default, [torch.fft.fftfreq], _frequencies, _of_numbers),
+        _Kept(_ATEN.fft_rfftfreq.default, [torch.fft.rfftfreq], _half_frequencies, _of_numbers),
         _Kept(_ATEN.max_pool1d.default, [torch.nn.functional.max_pool1d], _max_pool1d, _of_max_pool1d),
     ]
 
 
 @functools.cache
-def _functions() -> dict[Any, _Kept]:
-    return {name: kept for kept in _kept() for name in kept.names}
+def _functions() -> dict[Any, list[_Kept]]:
+    functions: dict[Any, list[_Kept]] = {}
+    for kept in _kept():
+        for name in kept.names:
+            functions.setdefault(name, []).append(kept)
+    return functions
 
 
 @functools.cache
@@ -144,6 +164,37 @@ def _of_fractional_max_pool(input: Tensor, kernel_size: Any, output_size: Any = 
         return None
     kernel, output = (size if isinstance(size, (list, tuple)) else [size] * 3 for size in (kernel_size, output_size))
     return (input, list(kernel), list(output), _random_samples), {}
+
+
+def _of_edges(input: Tensor, bins: Any, *, weight: Tensor | None = None, density: bool = False) -> _Adapted | None:
+    return ((input, bins), {"weight": weight, "density": density}) if isinstance(bins, Tensor) else None
+
+
+def _of_count(input: Tensor, bins: Any, *, range: Any = None, weight: Tensor | None = None, density: bool = False) -> _Adapted:
+    return (input, bins), {"range": range, "weight": weight, "density": density}
+
+
+def _of_counts(input: Tensor, bins: Any, range: Any = None, weight: Tensor | None = None, density: bool = False) -> _Adapted | None:
+    whole = isinstance(bins, (list, tuple)) and all(isinstance(count, int) for count in bins)
+    return ((input, bins, range, weight, density), {}) if whole else None
+
+
+def _of_step(input: Tensor, *, spacing: Any = None, dim: Any = None, edge_order: int = 1) -> _Adapted | None:
+    whole = not isinstance(spacing, (list, tuple, Tensor)) and not isinstance(dim, (list, tuple))
+    return ((input,), {"spacing": spacing, "dim": dim, "edge_order": edge_order}) if whole else None
+
+
+def _of_places(input: Tensor, *, spacing: Any = None, dim: Any = None, edge_order: int = 1) -> _Adapted | None:
+    places = isinstance(spacing, (list, tuple)) and all(isinstance(place, Tensor) for place in spacing)
+    return ((input,), {"spacing": spacing, "dim": dim, "edge_order": edge_order}) if places and not isinstance(dim, (list, tuple)) else None
+
+
+def _of_classes(tensor: Tensor, num_classes: Any = -1) -> _Adapted | None:
+    return None if isinstance(num_classes, int) and num_classes < 0 else ((tensor, num_classes), {})
+
+
+def _of_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> _Adapted | None:
+    return None if dim is None else ((input, indices, dim), {})
 
 
 def _listed(size: Any) -> list[Any]:
@@ -218,3 +269,54 @@ def _grouped_mm(self: Tensor, mat2: Tensor, offs: Tensor | None = None, bias: Te
     rows = self.shape[:-1] if self.dim() == mat2.dim() or self.dim() == 2 else self.shape[1:-1]
     groups = [] if offs is None or self.dim() != mat2.dim() else [offs.shape[0]]
     return self.new_empty([*groups, *rows, mat2.shape[-1]], dtype=out_dtype)
+
+
+def _lstsq(self: Tensor, b: Tensor, rcond: float | None = None, *, driver: str | None = None) -> tuple[Tensor, ...]:
+    m, n = self.shape[-2:]
+    batch = self.shape[:-2]
+    of_vectors = b.dim() == 1 or (b.dim() == self.dim() - 1 and b.shape == self.shape[:-1])
+    tail = [] if of_vectors else [b.shape[-1]]
+    leaves = driver in ("gels", "gelsd", "gelss") and m > n
+    values = [*batch, min(m, n)] if driver in ("gelsd", "gelss") else [0]
+    return (self.new_empty([*batch, n, *tail]), self.new_empty([*batch, *tail] if leaves else [0]),
+            self.new_empty([0] if driver == "gels" else batch, dtype=torch.int64), self.new_empty(values))
+
+
+def _counts(self: Tensor, bins: Tensor, *, weight: Tensor | None = None, density: bool = False) -> tuple[Tensor, Tensor]:
+    return self.new_empty([bins.shape[0] - 1]), bins.clone()
+
+
+def _counts_of_equal(self: Tensor, bins: int = 100, *, range: Any = None, weight: Tensor | None = None,
+                     density: bool = False) -> tuple[Tensor, Tensor]:
+    return self.new_empty([bins]), self.new_empty([bins + 1])
+
+
+def _counts_of_points(self: Tensor, bins: Sequence[int], range: Any = None, weight: Tensor | None = None,
+                      density: bool = False) -> tuple[Tensor, list[Tensor]]:
+    return self.new_empty(bins), [self.new_empty([count + 1]) for count in bins]
+
+
+def _slopes(self: Tensor, *, spacing: Any = None, dim: int | None = None, edge_order: int = 1) -> list[Tensor]:
+    return [torch.empty_like(self) for _ in range(self.dim() if dim is None else 1)]
+
+
+def _one_hot(self: Tensor, num_classes: Any = -1) -> Tensor:
+    return self.new_empty([*self.shape, num_classes])
+
+
+def _take_along_dim(self: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
+    assert dim is not None
+    along = dim % self.dim()
+    others = [[size for d, size in enumerate(t.shape) if d != along] for t in (self, indices)]
+    sizes = list(torch.broadcast_shapes(*others))
+    return self.new_empty([*sizes[:along], indices.shape[along], *sizes[along:]])
+
+
+def _frequencies(n: Any, d: float = 1.0, *, dtype: torch.dtype | None = None, layout: Any = None, device: Any = None,
+                 pin_memory: Any = None) -> Tensor:
+    return torch.empty([n], dtype=dtype, device=device)
+
+
+def _half_frequencies(n: Any, d: float = 1.0, *, dtype: torch.dtype | None = None, layout: Any = None, device: Any = None,
+                      pin_memory: Any = None) -> Tensor:
+    return torch.empty([n // 2 + 1], dtype=dtype, device=device)

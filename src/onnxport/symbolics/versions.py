@@ -46,7 +46,7 @@ def write(g: Builder, node: Written, opset: int) -> list[Value]:
     opset: whose form is meant where several would fit. Raises `UnsupportedError` where none fits or nothing today says the same.
     """
     written = node.outputs
-    if node.op_type == "BatchNormalization" and opset < 14 and written > 1:
+    if node.op_type == "BatchNormalization" and opset < 14 and 1 < written <= 5:
         node.outputs, node.attrs = 3, {**node.attrs, "training_mode": 1}
         opset = 14
     made = _newest(g, node, opset)
