@@ -379,7 +379,9 @@ def test_classes_of_torch_nn(name: str) -> None:
     args, keywords, inputs = test_modules.TABLE.get(name, ((), {}, (test_modules.FLAT,)))
     kind = getattr(nn, name)
     model, names = Two(kind(*args, **keywords), kind(*args, **keywords)), [f"x{i}" for i in range(len(inputs))]
-    made = check(model, inputs, {kind}, test_modules.batched(inputs, 5), input_names=names, dynamic_axes={n: {0: "n"} for n in names})
+    dynamic = name not in test_modules.STATIC
+    others = (test_modules.batched(inputs, 5),) if dynamic else ()
+    made = check(model, inputs, {kind}, *others, input_names=names, dynamic_axes={n: {0: "n"} for n in names} if dynamic else None)
     assert [f.name for f in made.functions] == ([] if name in NOTHING_LEFT else [name])
     assert [n.op_type for n in made.graph.node if n.domain] == ([] if name in NOTHING_LEFT else [name] * 2)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from onnxport import errors
 from onnxport.ops import windows
 from onnxport.ops.indexing import gather
 from onnxport.ops.registry import aten
@@ -28,12 +29,16 @@ def fractional_max_pool(g: Builder, self: Value, kernel_size: int | Sequence[int
     kernel = pair(kernel_size, count)
     output = list(output_size) if isinstance(output_size, Sequence) else [output_size] * count
     outer, spatial = shape_of(self)[:-count], shape_of(self)[-count:]
+    if len(outer) == 2 and not dims.equal(shape_of(random_samples)[0], outer[0]):
+        raise errors.UnsupportedError(f"the given random samples are for {shape_of(random_samples)[0]} inputs, and there are {outer[0]}; "
+                                      "keep this axis static, or give none")
     # In the plane PyTorch takes the samples from the last dim on, in space from the first.
     order = [1, 0] if count == 2 else [0, 1, 2]
     place: Value | None = None
     for i in range(count):
         sample = g.op("Gather", random_samples, g.const(order[i]), axis=-1)
-        starts = _starts(g, self, sizes.reshape(g, sample, [*outer, 1]), spatial[i], kernel[i], output[i])
+        sample = sample if len(outer) == 2 else sizes.squeeze(g, sample, [0])
+        starts = _starts(g, self, sizes.unsqueeze(g, sample, [-1]), spatial[i], kernel[i], output[i])
         at = g.op("Add", sizes.unsqueeze(g, starts, [-1]), windows.arange(g, kernel[i]))  # (..., out, kernel)
         at = sizes.unsqueeze(g, at, [a - 2 * count for a in range(2 * count) if a not in (i, count + i)])
         place = at if place is None else g.op("Add", g.op("Mul", place, g.scalar(spatial[i])), at)
