@@ -48,11 +48,15 @@ def unary(
     return [*cases, Case(f"{name}_ints", function, (N if whole is None else whole,), [], "all", (9, 18), **more)]
 
 
+SMALL = torch.logspace(-30, -0.01, 200)
+TAILS = torch.cat([SMALL, 1 - torch.logspace(-7, -1, 30), torch.tensor([0.0, 1.0, 0.5, -0.1, 1.1])])
 NOWHERE = torch.zeros(2, 3, dtype=torch.int64)
 CASES = [
     *unary("exp", torch.exp, F, opsets=(7, 8, *OPSETS)),
     *unary("exp2", torch.exp2, F),
     *unary("expm1", torch.expm1, F),
+    *[Case(f"{name}_small", lambda x, f=f: f(x) / x, (SMALL,), [(-SMALL,)], "all", (7, 9, 18, NEWEST), rtol=2e-6, atol=0.0)
+      for name, f in (("expm1", torch.expm1), ("log1p", torch.log1p))],
     *unary("log", torch.log, POSITIVE),
     *unary("log2", torch.log2, POSITIVE),
     *unary("log10", torch.log10, POSITIVE),
@@ -76,6 +80,8 @@ CASES = [
     *unary("logit_eps", lambda x: torch.logit(x, 0.2), UNIT),
     *unary("erf", torch.erf, F),
     *unary("erfc", torch.erfc, F),
+    *[Case(f"{name}_tiny", f, (torch.linspace(1, 9, 20),), [(torch.linspace(-5, 5, 30),)], "all", (9, 18), rtol=4e-6, atol=0.0)
+      for name, f in (("erfc", torch.erfc), ("log_ndtr", torch.special.log_ndtr))],
     *unary("sinc", torch.sinc, F, odd=False),
     *unary("deg2rad", torch.deg2rad, F),
     *unary("rad2deg", torch.rad2deg, F),
@@ -86,6 +92,9 @@ CASES = [
     *unary("entr", torch.special.entr, POSITIVE),
     *unary("ndtr", torch.special.ndtr, F),
     *unary("ndtri", torch.special.ndtri, UNIT.abs(), odd=False, half=False),
+    Case("ndtri_tails", torch.special.ndtri, (TAILS,), [(TAILS[:30],)], "all", (9, 18), rtol=2e-6),
+    *[Case(f"{name}_far", f, (torch.tensor([math.inf, -math.inf, 1e30, -1e30]),), opsets=(9, 18))
+      for name, f in (("log_ndtr", torch.special.log_ndtr), ("erfcx", torch.special.erfcx))],
     *unary("logit_eps_large", lambda x: torch.logit(x, 0.6), UNIT),
     *unary("log_ndtr", torch.special.log_ndtr, F * 6, odd=False, half=False),
     *unary("erfcx", torch.special.erfcx, F * 3, odd=False, half=False),

@@ -89,6 +89,9 @@ SEARCH = [
     Case("bucketize_many", lambda v: (torch.bucketize(v, MANY), torch.bucketize(v, MANY, right=True)), (VALUES,),
          [(MANY[None, ::50],), (VALUES[:1] * 0.3,)], "all",
          opsets=(11, 18, 28)),
+    Case("bucketize_open_ends", torch.bucketize, (torch.tensor([float("nan"), 0.0, float("inf"), -float("inf")]), torch.tensor([-1.0, 0.0, float("inf")])),
+         [(torch.tensor([1.0, float("nan")]), torch.tensor([-float("inf"), 0.0, 2.0, float("inf")]))], "all",
+         (11, 28)),
     Case("bucketize_many_nan", lambda v: torch.bucketize(v, MANY), (torch.tensor([float("nan"), 0.0, float("inf"), -float("inf")]),),
          opsets=(11, 28)),
 ]

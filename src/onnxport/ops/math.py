@@ -28,9 +28,10 @@ def exp2(g: Builder, self: Value) -> Value:
 
 @aten("expm1", "special_expm1")
 def expm1(g: Builder, self: Value) -> Value:
-    """expm1(Tensor self) -> Tensor. ONNX Exp, Sub."""
-    x = floating(g, self)
-    return g.op("Sub", g.op("Exp", x), tensor(g, 1.0, x.dtype))
+    """expm1(Tensor self) -> Tensor; tanh(x / 2) (exp(x) + 1), which keeps the digits of a small x. ONNX Exp, Tanh."""
+    x, dtype = _at_least_single(g, self)
+    above = g.op("Add", g.op("Exp", x), tensor(g, 1.0, x.dtype))
+    return cast(g, g.op("Mul", g.op("Tanh", g.op("Mul", x, tensor(g, 0.5, x.dtype))), above), dtype)
 
 
 @aten
@@ -58,9 +59,20 @@ def _log_to(g: Builder, x: Value, base: int) -> Value:
 
 @aten("log1p", "special_log1p")
 def log1p(g: Builder, self: Value) -> Value:
-    """log1p(Tensor self) -> Tensor. ONNX Add, Log."""
-    x = floating(g, self)
-    return g.op("Log", g.op("Add", x, tensor(g, 1.0, x.dtype)))
+    """log1p(Tensor self) -> Tensor; log(1 + x), and what 1 + x lost of a small x, divided by it. ONNX Add, Log, Clip, Sub, Div."""
+    x, dtype = _at_least_single(g, self)
+    one = tensor(g, 1.0, x.dtype)
+    small = g.op("Clip", x, tensor(g, -0.5, x.dtype), one)  # nothing is lost at both ends; below it nothing ever is
+    moved = g.op("Add", small, one)
+    lost = g.op("Div", g.op("Sub", small, g.op("Sub", moved, one)), moved)
+    return cast(g, g.op("Add", g.op("Log", g.op("Add", x, one)), lost), dtype)
+
+
+def _at_least_single(g: Builder, x: Value) -> tuple[Value, DataType]:
+    """Floats in which a sum is rounded once (of half floats ONNX Runtime may do a part in float32), and the dtype to go back to."""
+    x = floating(g, x)
+    assert x.dtype is not None
+    return cast(g, x, DataType.FLOAT) if x.dtype in (DataType.FLOAT16, DataType.BFLOAT16) else x, x.dtype
 
 
 @aten
@@ -187,13 +199,6 @@ def logit(g: Builder, self: Value, eps: float | None = None) -> Value:
 def erf(g: Builder, self: Value) -> Value:
     """erf(Tensor self) -> Tensor. ONNX Erf."""
     return g.op("Erf", floating(g, self))
-
-
-@aten("erfc", "special_erfc")
-def erfc(g: Builder, self: Value) -> Value:
-    """erfc(Tensor self) -> Tensor. ONNX Erf, Sub."""
-    x = floating(g, self)
-    return g.op("Sub", tensor(g, 1.0, x.dtype), g.op("Erf", x))
 
 
 @aten("sinc", "special_sinc")

@@ -208,8 +208,9 @@ def _compared(g: Builder, sequence: Value, x: Value, right: bool, dtype: DataTyp
 
 def _merged_order(g: Builder, sequence: Value, x: Value, right: bool) -> Value:
     """Sorts both together (equal ones stay in their order) and counts the numbers of the sequence before each of `x`."""
-    if is_float(x.dtype):
-        x = g.op("Where", g.op("IsNaN", x), g.const(float("inf"), x.dtype), x)
+    nowhere = g.op("IsNaN", x) if is_float(x.dtype) else None  # greater than all, and no TopK says where it goes
+    if nowhere is not None:
+        x = g.op("Where", nowhere, g.const(float("inf"), x.dtype), x)
     axis = rank_of(x) - 1
     many, few = shape_of(x)[axis], shape_of(sequence)[axis]
     both = g.op("Concat", *((sequence, x) if right else (x, sequence)), axis=axis)
@@ -218,4 +219,5 @@ def _merged_order(g: Builder, sequence: Value, x: Value, right: bool) -> Value:
     is_boundary = g.op("Less", places, edge) if right else g.op("Not", g.op("Less", places, edge))
     before = g.op("CumSum", cast(g, is_boundary, INT64), g.const(axis))
     back = scatter_elements(g, places, places, before, axis)
-    return sliced(g, back, axis, few) if right else sliced(g, back, axis, 0, many)
+    count = sliced(g, back, axis, few) if right else sliced(g, back, axis, 0, many)
+    return count if nowhere is None else g.op("Where", nowhere, g.scalar(few), count)

@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from onnxport.ops.math import log1p
 from onnxport.ops.registry import aten
 from onnxport.ops.support import Number, cast, floating, promoted, tensor
 from onnxport.target.builder import Builder
@@ -81,6 +82,7 @@ def erfinv(g: Builder, self: Value) -> Value:
 def _scaled_tail(g: Builder, x: Value) -> Value:
     """exp(x^2) erfc(x) of float64 x >= 0: the trapezoidal rule of Chiarella and Reichel with step 1/2, and its correction."""
     step = 0.5
+    x = g.op("Min", x, number(g, 1e100, x))
     squares = [((n + 0.5) * step) ** 2 for n in range(13)]
     weights = [2 * step / math.pi * math.exp(-t) for t in squares]
     square = g.op("Mul", x, x)
@@ -91,6 +93,15 @@ def _scaled_tail(g: Builder, x: Value) -> Value:
     correction = g.op("Div", g.op("Mul", g.op("Exp", g.op("Mul", bounded, bounded)), number(g, 2, x)), grown)
     smooth = g.op("Mul", x, g.op("MatMul", terms, g.const(weights, x.dtype)))
     return g.op("Add", smooth, g.op("Where", g.op("Less", x, number(g, edge, x)), correction, number(g, 0, x)))
+
+
+@aten("erfc", "special_erfc")
+def erfc(g: Builder, self: Value) -> Value:
+    """erfc(Tensor self) -> Tensor; also where it is tiny. ONNX Exp, Reciprocal, MatMul, Where, in float64."""
+    x, dtype = wide(g, self)
+    tail = g.op("Mul", _scaled_tail(g, g.op("Abs", x)), g.op("Exp", g.op("Neg", g.op("Mul", x, x))))
+    reflected = g.op("Sub", number(g, 2, x), tail)
+    return cast(g, g.op("Where", g.op("Less", x, number(g, 0, x)), reflected, tail), dtype)
 
 
 @aten
@@ -109,15 +120,30 @@ def special_log_ndtr(g: Builder, self: Value) -> Value:
     y = g.op("Abs", g.op("Mul", x, number(g, math.sqrt(0.5), x)))
     half, square = g.op("Mul", _scaled_tail(g, y), number(g, 0.5, x)), g.op("Mul", y, y)
     left = g.op("Sub", g.op("Log", half), square)
-    right = g.op("Log", g.op("Sub", number(g, 1, x), g.op("Mul", half, g.op("Exp", g.op("Neg", square)))))
+    right = log1p(g, g.op("Neg", g.op("Mul", half, g.op("Exp", g.op("Neg", square)))))
     return cast(g, g.op("Where", g.op("Less", x, number(g, 0, x)), left, right), dtype)
+
+
+_STEPS = 6  # from -sqrt(-2 log p), for p of float64 too
 
 
 @aten("special_ndtri")
 def special_ndtri(g: Builder, self: Value) -> Value:
-    """special_ndtri(Tensor self) -> Tensor; sqrt(2) erfinv(2 p - 1). ONNX as erfinv."""
-    p = floating(g, self)
-    return g.op("Mul", erfinv(g, g.op("Sub", g.op("Add", p, p), number(g, 1, p))), number(g, math.sqrt(2), p))
+    """special_ndtri(Tensor self) -> Tensor; also of the smallest p. ONNX Exp, Log, Reciprocal, MatMul, Where, in float64.
+
+    Newton's steps towards the logarithm of the lesser of p and 1 - p, from the left, where they never overshoot.
+    """
+    p, dtype = wide(g, self)
+    rest = g.op("Sub", number(g, 1, p), p)
+    is_left, wanted = g.op("Less", p, rest), g.op("Log", g.op("Min", p, rest))
+    y = g.op("Sqrt", g.op("Mul", wanted, number(g, -1, p)))  # -x / sqrt(2)
+    for _ in range(_STEPS):
+        tail = g.op("Mul", _scaled_tail(g, y), number(g, 0.5, p))
+        off = g.op("Sub", g.op("Sub", g.op("Log", tail), g.op("Mul", y, y)), wanted)
+        y = g.op("Add", y, g.op("Mul", g.op("Mul", off, tail), number(g, math.sqrt(math.pi), p)))
+    x = g.op("Mul", g.op("Where", is_left, g.op("Neg", y), y), number(g, math.sqrt(2), p))
+    at_end = g.op("Where", is_left, number(g, -math.inf, p), number(g, math.inf, p))
+    return cast(g, g.op("Where", g.op("Equal", wanted, number(g, -math.inf, p)), at_end, x), dtype)
 
 
 @aten("special_entr")
