@@ -88,3 +88,21 @@ def promote(*operands: tuple[DataType, int | None] | bool | int | float) -> Data
 
 def _kind(dtype: torch.dtype) -> int:
     return 0 if dtype == torch.bool else 3 if dtype.is_complex else 2 if dtype.is_floating_point else 1
+
+
+_PLAIN = frozenset({*FLOATS, *INTEGERS, DataType.BOOL})
+
+
+def holds_all(wide: DataType, narrow: DataType) -> bool:
+    """Whether each number of `narrow` is one of `wide`, so that a cast there and on loses nothing."""
+    if wide not in _PLAIN or narrow not in _PLAIN or wide == DataType.BOOL:
+        return wide == narrow
+    a, b = to_torch(narrow), to_torch(wide)
+    if narrow == DataType.BOOL:
+        return True
+    if narrow in FLOATS:
+        return wide in FLOATS and torch.promote_types(a, b) == b
+    low, high = torch.iinfo(a).min, torch.iinfo(a).max
+    if wide in FLOATS:
+        return max(-low, high + 1) <= min(2 / torch.finfo(b).eps, torch.finfo(b).max)
+    return torch.iinfo(b).min <= low and high <= torch.iinfo(b).max

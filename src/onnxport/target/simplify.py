@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from onnxport.target import dims, patterns
+from onnxport.target.dtypes import holds_all
 from onnxport.target.value import Shape, Value
 
 if TYPE_CHECKING:
@@ -29,7 +30,15 @@ def same_shape(a: Shape | None, b: Shape | None) -> bool:
 
 
 def _cast(g: Builder, inputs: Inputs, attrs: dict[str, Any]) -> Value | None:
-    return inputs[0] if inputs[0].dtype == attrs["to"] else None
+    """Also past a dtype that holds every number of the first one (float32 -> float64 -> float32). ONNX Runtime drops such pairs too, but
+    loses the number where a loop in a branch reads it."""
+    if inputs[0].dtype == attrs["to"]:
+        return inputs[0]
+    maker = inputs[0].node
+    first = maker.inputs[0] if maker is not None and maker.op_type == "Cast" and not maker.domain else None
+    if first is None or first.dtype is None or inputs[0].dtype is None or not holds_all(inputs[0].dtype, first.dtype):
+        return None
+    return g.op("Cast", first, to=attrs["to"])
 
 
 def _transpose(g: Builder, inputs: Inputs, attrs: dict[str, Any]) -> Value | None:
