@@ -59,6 +59,8 @@ CASES = [
     *pairs("sub", torch.sub, *[r for r in MIXED if B is not r[0]]),
     *pairs("mul", torch.mul, *MIXED, (B, B.flip(0))),
     *pairs("rsub", lambda a, b: torch.rsub(a, 2.5) + torch.rsub(a, b, alpha=3), (F, F.flip(0)), (N.float(), N)),
+    *[Case(f"one_in_parts_{dtype}".replace("torch.", ""), lambda n: ((1 // n) * n, 1 % n), (torch.tensor([5], dtype=dtype),),
+           [(torch.tensor([n], dtype=dtype),) for n in (1, -1, -4)], None, (9, 11, 18, NEWEST)) for dtype in (torch.int64, torch.int32, torch.int8)],
     Case("add_grows", torch.add, (torch.randn(1, 4), torch.randn(3, 4)), [(torch.randn(1, 2), torch.randn(6, 2))], "all"),
     Case("add_broadcast", torch.add, (torch.randn(3, 1), torch.randn(3, 4)), [GROWN], {0: {0: "a"}, 1: {0: "a", 1: "b"}}),
     Case("add_empty", torch.add, (torch.randn(2, 3), torch.randn(2, 3)), [(torch.randn(0, 3), torch.randn(0, 3))], "all"),

@@ -35,6 +35,8 @@ def channels(low: int, high: int, axis: int = 1, zeros: torch.Tensor = ZEROS):
 
 
 FAKE = [
+    Case("fake_linear", lambda t: torch.nn.functional.linear(fake(0.05, 3, 0, 255)(t), fake(0.05, 0, -128, 127)(STEPS * torch.ones(2, 1)), STEPS[:2]),
+         (x(2, 3),), [(x(4, 3),)], {0: {0: "n"}}, OPSETS),
     case("fake_uint8", fake(0.05, 3, 0, 255)),
     case("fake_int8", fake(0.05, -3, -128, 127)),
     case("fake_7bit", fake(0.05, 3, 0, 127)),

@@ -28,6 +28,7 @@ LIMITS: dict[DataType, tuple[int, int]] = {
 _SHORT = frozenset({DataType.UINT16, DataType.INT16})
 _SINCE_SHORT = 21  # the opset from which on nodes quantise to 16 bits
 _SINCE_AXIS, _SINCE = 13, 10
+_SINCE_FAKE = 11  # ONNX Runtime quantises the bias behind such nodes by Round, which opset 10 does not have
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,7 @@ def fake(g: Builder, x: Value, at: Grid) -> Value:
     """Quantised and back: the nearest number of the grid, in the dtype of `x`."""
     assert x.dtype is not None
     dtype, number = stored(at.low, at.high), cast(g, x, FLOAT)
-    if has_node(g, at, dtype) and x.dtype != DataType.DOUBLE:
+    if has_node(g, at, dtype) and x.dtype != DataType.DOUBLE and g.opset >= _SINCE_FAKE:
         made = dequantize(g, quantize(g, number, at, dtype), at)
     else:
         made = _back(g, _in_numbers(g, x if x.dtype == DataType.DOUBLE else number, at), at)

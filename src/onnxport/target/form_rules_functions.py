@@ -1,4 +1,4 @@
-"""Transcendental functions that ONNX Runtime has no float64 kernel for, or that an old opset lacks, from those that it has.
+"""Functions that ONNX Runtime has no float64 kernel for, that an old opset lacks, or that it does not compute as they stand, from others.
 
 Each is as exact as the functions that it is made of: nothing here is a float32 result in float64 clothes.
 """
@@ -13,13 +13,14 @@ import numpy as np
 
 from onnxport.target import kernels, schemas
 from onnxport.target.schemas import NEWEST
-from onnxport.target.spelling import Form, Made, Rule, Rules, refusal
+from onnxport.target.spelling import Form, Made, Rule, Rules, numbers, refusal
 from onnxport.target.value import DataType, Value
 
 if TYPE_CHECKING:
     from onnxport.target.builder import Builder
 
 _EVERY = NEWEST + 1
+_SIGNED = frozenset({DataType.INT8, DataType.INT16, DataType.INT32, DataType.INT64})
 
 
 def _if_lacking(rule: Rule) -> Rule:
@@ -117,6 +118,14 @@ def _erf(g: Builder, form: Form) -> Made:
     return (g.op("Mul", x, g.op("MatMul", g.op("Exp", exponents), g.const([2 / math.sqrt(math.pi) * w for w in weights], x.dtype))),)
 
 
+def _div(g: Builder, form: Form) -> Made:
+    """ONNX Runtime takes 1 / n * y for y / n, which for integers it is not; -(-1 / n), rounded towards zero as well, it leaves alone."""
+    one = form.x.dtype in _SIGNED and form.x.shape is not None and all(size == 1 for size in form.x.shape) and numbers(form.x) == [1]
+    if not one:
+        return form
+    return (g.op("Neg", g.op("Div", g.op("Neg", form.x), form.inputs[1])),)
+
+
 RULES: Rules = {
     "Acos": ((_EVERY, _if_lacking(_acos)),),
     "Acosh": ((_EVERY, _if_lacking(_acosh)),),
@@ -125,6 +134,7 @@ RULES: Rules = {
     "Atan": ((_EVERY, _if_lacking(_atan)),),
     "Atanh": ((_EVERY, _if_lacking(_atanh)),),
     "Cosh": ((_EVERY, _if_lacking(_hyperbolic("Add"))),),
+    "Div": ((_EVERY, _div),),
     "Erf": ((_EVERY, _if_lacking(_erf)),),
     "Sinh": ((_EVERY, _if_lacking(_hyperbolic("Sub"))),),
 }
