@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import onnxport
-from onnxport.errors import ArgumentError, BakedValueError, UnsupportedError, UnsupportedOperatorError
+from onnxport.errors import ArgumentError, BakedValueError, UnsupportedOperatorError
 from tests.compat.running import check, ops, proto, registered, run
 from tests.documentation.running import Page, lines, shown
 
