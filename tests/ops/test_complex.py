@@ -122,6 +122,7 @@ FUNCTIONS = [
     Case("lengths", lambda x: (x.abs(), x.angle(), x.sgn(), (x * 0).sgn(), (x * 0).abs()), (Z,), [(W,)], "all", BOTH),
     Case("exponentials", lambda x: (x.exp(), x.log(), x.sqrt(), x.rsqrt(), x.log2(), x.log10(), torch.exp2(x), x.expm1(), x.log1p(), x.sigmoid()), (Z,), [(W,)],
          "all", OPSETS, rtol=1e-3, atol=1e-4),
+    Case("exponentials_small", lambda x: (x.expm1() * 1e6, x.log1p() * 1e6), (Z * 1e-6,), [(W * 1e-6,)], "all", (9, 18, 28), rtol=1e-4, atol=1e-5),
     Case("circular", lambda x: (x.sin(), x.cos(), x.tan(), x.sinh(), x.cosh(), x.tanh(), x.asin(), x.acos(), x.atan(), x.asinh(), x.acosh(), x.atanh()), (Z,), [(W,)], "all", OPSETS, rtol=1e-3, atol=1e-4),
     Case("far_tanh", lambda x: (x.tanh(), x.mul(1j).tan()), (torch.tensor([100 + 1j, -100 + 2j, 0j]),), opsets=FEW),
     Case("compared", lambda x: (x == x.real, x != 1j, x == x.flip(1), x.isfinite(), x.isnan(), x.isinf(), x.isreal(), torch.isclose(x, x + 1e-7), x.logical_not()),

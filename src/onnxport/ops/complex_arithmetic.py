@@ -205,8 +205,11 @@ def exp2(g: Builder, self: Complex) -> Value:
 
 @of_complex("expm1", "special_expm1")
 def expm1(g: Builder, self: Complex) -> Value:
-    """expm1(Tensor self) -> Tensor."""
-    return sub(g, exp(g, self), 1)
+    """expm1(Tensor self) -> Tensor; of x + iy the real part is expm1(x) cos y - 2 sin(y / 2)^2, whose digits stay where both are small."""
+    half = g.op("Sin", g.op("Mul", self.im, tensor(g, 0.5, self.im.dtype)))
+    bent = g.op("Mul", g.op("Mul", half, half), tensor(g, 2.0, half.dtype))
+    real = g.op("Sub", g.op("Mul", math.expm1(g, self.re), g.op("Cos", self.im)), bent)
+    return Complex(real, g.op("Mul", g.op("Exp", self.re), g.op("Sin", self.im)))
 
 
 @of_complex("log")
@@ -229,8 +232,12 @@ def log10(g: Builder, self: Complex) -> Value:
 
 @of_complex("log1p", "special_log1p")
 def log1p(g: Builder, self: Complex) -> Value:
-    """log1p(Tensor self) -> Tensor."""
-    return log(g, pair(g, add(g, self, 1)))
+    """log1p(Tensor self) -> Tensor; of a small x + iy the real part is log1p(x (2 + x) + y^2) / 2."""
+    whole = log(g, pair(g, add(g, self, 1)))
+    half, two = tensor(g, 0.5, self.re.dtype), tensor(g, 2.0, self.re.dtype)
+    is_small = g.op("Less", g.op("Max", g.op("Abs", self.re), g.op("Abs", self.im)), half)
+    grown = g.op("Add", g.op("Mul", self.re, g.op("Add", self.re, two)), g.op("Mul", self.im, self.im))
+    return Complex(g.op("Where", is_small, g.op("Mul", math.log1p(g, grown), half), whole.re), whole.im)
 
 
 @of_complex("sqrt")
