@@ -10,6 +10,7 @@ import torch
 
 from onnxport import errors, notice
 from onnxport.capture import scratch as jit
+from onnxport.ops.quantised import Quantised
 from onnxport.symbolics import versions
 from onnxport.target.dims import Dim
 from onnxport.target.dtypes import from_torch, to_torch
@@ -145,8 +146,11 @@ class GraphContext:
     def call(self, name: str, *args: Any, **kwargs: Any) -> Any:
         """Translates the ATen operator `name` of scratch values by onnxport's own function."""
         assert self.call_operator is not None
-        result = self.call_operator(name, [self.plain(a) for a in args], {k: self.plain(a) for k, a in kwargs.items()})
-        return self._scratch(result)
+        given, named = [self.plain(a) for a in args], {k: self.plain(a) for k, a in kwargs.items()}
+        if name.startswith("quantized::") and not any(isinstance(arg, Quantised) for arg in (*given, *named.values())):
+            raise errors.SymbolicFunctionError(f"{name} of tensors that are not quantised; write the operator of floats between QuantizeLinear "
+                                               "and DequantizeLinear")
+        return self._scratch(self.call_operator(name, given, named))
 
     def _scratch(self, result: Any) -> Any:
         if isinstance(result, (list, tuple)) and any(isinstance(r, Value) for r in result):
