@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 from collections.abc import Mapping
 from typing import Any
@@ -56,7 +55,9 @@ def settled(call: Call, traced: Traced, options: Options, foreign: Any) -> Built
     Where Python went a way that is only for sizes of 0 or 1, the call is captured once more at a wider example; that is taken if it
     gives the numbers of the caller's example too. torch.export begins with the wider example, and comes back to the caller's if need be.
     """
-    first, refusal = None, None
+    first: Built | None = None
+    refusal: errors.OnnxExporterError | None = None
+    again: errors.OnnxExporterError | None = None
     try:
         first = build(call, traced, options, foreign)
     except errors.OnnxExporterError as error:
@@ -64,17 +65,23 @@ def settled(call: Call, traced: Traced, options: Options, foreign: Any) -> Built
     for sizes, capture in traced.others:
         if first is not None and (not first.excludes(sizes) or first.agrees()):
             return first
-        with contextlib.suppress(Exception):  # a model may refuse sizes that we made up
+        try:
             other = build(call, capture(), options, foreign)
             if other.traced.agrees is None or other.agrees():
                 progress.note("captured once more with the sizes %s", sizes)
                 return other
+        except errors.OnnxExporterError as error:
+            again = error
+        except Exception:  # a model may refuse sizes that we made up
+            continue
     if refusal is not None:
         raise refusal
     assert first is not None
     denial = first.denial()
     if denial is not None:
-        raise errors.UnsupportedError(f"the file would hold where {denial}, and the example is of another size: give a larger one")
+        why = "" if again is None else f"\nAt the example itself: {again}"
+        raise errors.UnsupportedError(f"the file would hold where {denial}, and the example is of another size: give a larger one, or make this axis "
+                                      f"static{why}") from again
     return first
 
 

@@ -91,9 +91,10 @@ def squeeze(g: Builder, self: Value, dim: int | list[int] | None = None) -> Valu
     for axis in [] if isinstance(dim, list) and not dim else axes_of(self, dim):
         is_one = dims.compare("==", shape[axis], 1)
         if is_one is None and not g.holds_where(shape[axis], "!=", 1):
+            way = "name the dims to squeeze (x.squeeze(1)), " if dim is None else "give an example in which it is not 1, "
             raise errors.UnsupportedError(
                 f"squeeze of dim {axis}, whose size {shape[axis]} is dynamic: the result has another rank where it is 1; "
-                "name the dims to squeeze (x.squeeze(1)), index (x[:, 0]), or make this axis static")
+                f"{way}index (x[:, 0]), or make this axis static")
         if is_one:
             dropped.append(axis)
     return sizes.squeeze(g, self, dropped)
